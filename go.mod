@@ -1,0 +1,3 @@
+module belay
+
+go 1.26

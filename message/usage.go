@@ -1,0 +1,68 @@
+package message
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+)
+
+// Usage counts the tokens of one model call, or a sum of several. Input does not include CacheRead and CacheWrite.
+type Usage struct {
+	Input      int64 `json:"input"`
+	Output     int64 `json:"output"`
+	CacheRead  int64 `json:"cache_read,omitempty"`
+	CacheWrite int64 `json:"cache_write,omitempty"`
+}
+
+// Add returns the sum of both.
+func (u Usage) Add(v Usage) Usage {
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+}
+
+// Total is every token that was read or written.
+func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.CacheWrite }
+
+// Cost is money in nano-dollars (1e-9 USD), an integer so that sums are exact and the same on every machine.
+// In JSON it is a number of dollars.
+type Cost int64
+
+// USD makes a Cost from dollars, rounded to the nearest nano-dollar.
+func USD(dollars float64) Cost { return Cost(math.Round(dollars * 1e9)) }
+
+// Dollars returns the cost in USD.
+func (c Cost) Dollars() float64 { return float64(c) / 1e9 }
+
+// String shows dollars and cents, with more digits where cents would show nothing: "$1.25", "$0.0042".
+func (c Cost) String() string {
+	if c != 0 && c < 10_000_000 && c > -10_000_000 {
+		return fmt.Sprintf("$%.4f", c.Dollars())
+	}
+	return fmt.Sprintf("$%.2f", c.Dollars())
+}
+
+func (c Cost) MarshalJSON() ([]byte, error) {
+	return strconv.AppendFloat(nil, c.Dollars(), 'f', -1, 64), nil
+}
+
+func (c *Cost) UnmarshalJSON(b []byte) error {
+	f, err := strconv.ParseFloat(string(b), 64)
+	if err != nil {
+		return fmt.Errorf("cost in USD: %w", err)
+	}
+	*c = USD(f)
+	return nil
+}
+
+// Price is what a model costs, in USD per million tokens.
+type Price struct {
+	Input      float64 `json:"input" yaml:"input"`
+	Output     float64 `json:"output" yaml:"output"`
+	CacheRead  float64 `json:"cache_read,omitempty" yaml:"cache_read"`
+	CacheWrite float64 `json:"cache_write,omitempty" yaml:"cache_write"`
+}
+
+// Of returns the cost of the usage at this price.
+func (p Price) Of(u Usage) Cost {
+	nano := func(tokens int64, perMillion float64) float64 { return float64(tokens) * perMillion * 1e3 }
+	return Cost(math.Round(nano(u.Input, p.Input) + nano(u.Output, p.Output) + nano(u.CacheRead, p.CacheRead) + nano(u.CacheWrite, p.CacheWrite)))
+}

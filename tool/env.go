@@ -1,0 +1,54 @@
+package tool
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"time"
+)
+
+// ErrDenied is wrapped by every error of an Env that says: the grant does not hold this.
+var ErrDenied = errors.New("not granted")
+
+// FileInfo is what Env says about a file.
+type FileInfo struct {
+	Name    string // base name
+	Size    int64  // bytes
+	Mode    fs.FileMode
+	ModTime time.Time
+}
+
+// IsDir says whether it is a directory.
+func (f FileInfo) IsDir() bool { return f.Mode.IsDir() }
+
+// Command is a program to run in the sandbox.
+type Command struct {
+	Argv    []string      // program and arguments; the program is looked up on the sandbox's PATH
+	Dir     string        // absolute, inside the workspace; empty is Place().Dir
+	Env     []string      // additions to the sandbox's own environment, "NAME=value"
+	Stdin   io.Reader     // nil is an empty input
+	Output  io.Writer     // stdout and stderr, interleaved as they come; nil discards
+	Timeout time.Duration // 0 is no limit of its own
+}
+
+// Exit is how a program ended.
+type Exit struct {
+	Code     int           // exit code; 128+n when signal n ended it
+	Signal   string        // "killed", "" when it exited by itself
+	TimedOut bool          // Timeout ended it
+	Duration time.Duration // wall time
+	Denied   []string      // effects that the sandbox refused, where it can tell
+}
+
+// Mistake is a model's error: the call cannot be planned, and the text says what to do instead.
+type Mistake struct{ Failure Failure }
+
+func (m *Mistake) Error() string {
+	return fmt.Sprintf("%s: %s", m.Failure.Code, m.Failure.Message)
+}
+
+// Mistakef makes a Mistake with a code, a hint (what to do) and a message.
+func Mistakef(code Code, hint, format string, args ...any) *Mistake {
+	return &Mistake{Failure{Code: code, Message: fmt.Sprintf(format, args...), Hint: hint}}
+}
