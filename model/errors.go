@@ -1,0 +1,52 @@
+package model
+
+import (
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Class says who can do something about an error.
+type Class string
+
+const (
+	Transient   Class = "transient"   // the same request may work later: retried, invisible to the model
+	Validation  Class = "validation"  // the request is wrong: told at once
+	Environment Class = "environment" // key, network, quota, disk: stop, tell a person
+	Script      Class = "script"      // a rehearsal's own expectation failed: the script or the harness is wrong
+)
+
+// Error is what a Client reports.
+type Error struct {
+	Class           Class
+	Status          int           // HTTP status, 0 where there was none
+	RetryAfter      time.Duration // what the provider asked for, 0 where it did not
+	ContextTooLarge bool
+	Message         string // for a person; says what to do where something can be done
+	Err             error
+}
+
+func (e *Error) Error() string {
+	s := e.Message
+	if e.Status != 0 {
+		s = fmt.Sprintf("%s (HTTP %d)", s, e.Status)
+	}
+	if e.Err != nil {
+		s += ": " + e.Err.Error()
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// Retryable says whether the same request may work later.
+func (e *Error) Retryable() bool { return e.Class == Transient }
+
+// AsError finds the *Error in a chain; anything else counts as the environment's.
+func AsError(err error) *Error {
+	var e *Error
+	if errors.As(err, &e) {
+		return e
+	}
+	return &Error{Class: Environment, Message: "model call failed", Err: err}
+}

@@ -1,0 +1,123 @@
+// Package model is the meeting point with language models: a neutral request, a stream of normalised events, a reply, classes of errors, and prices.
+package model
+
+import (
+	"context"
+	"encoding/json"
+	"iter"
+
+	"belay/message"
+)
+
+// Purpose says what a request is for. The main loop's own is the empty purpose.
+type Purpose string
+
+const (
+	MainLoop   Purpose = ""
+	Compaction Purpose = "compaction"
+	Judge      Purpose = "judge"
+)
+
+// Tool is what a model is told about a tool.
+type Tool struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description"`
+	Schema      json.RawMessage `json:"schema"`
+}
+
+// Request is one call to a model, in no vendor's terms. It is a pure projection of a journal.
+type Request struct {
+	System    string            `json:"system"`
+	Tools     []Tool            `json:"tools,omitempty"`
+	Messages  []message.Message `json:"messages"`
+	MaxOutput int64             `json:"max_output,omitempty"` // tokens; 0 is the model's own limit
+
+	// These steer the call and are no part of what the model reads, nor of any hash.
+	Purpose    Purpose `json:"-"`
+	Replies    int     `json:"-"` // how many replies of the main loop the journal holds before this request
+	PrefixHash string  `json:"-"` // hash of System, Tools and MaxOutput: what a provider may bind opaque blocks to
+}
+
+// EventKind names one step of a reply as it arrives.
+type EventKind string
+
+const (
+	TextDelta     EventKind = "text_delta"
+	ThinkingDelta EventKind = "thinking_delta"
+	CallStarted   EventKind = "call_started"
+	ArgsDelta     EventKind = "args_delta"
+	BlockDone     EventKind = "block_done" // Block is final
+	UsageReport   EventKind = "usage"      // replaces earlier reports of the same reply
+	TurnDone      EventKind = "turn_done"  // the terminal event: without it, nothing may be executed
+)
+
+// Event is one step of a reply. Deltas are for showing only; BlockDone carries what counts.
+type Event struct {
+	Kind  EventKind
+	Index int    // of the block, from 0
+	Delta string // for the delta kinds
+	Name  string // for CallStarted
+	Block *message.Block
+	Usage *message.Usage
+	Stop  message.StopReason // for TurnDone
+}
+
+// Client is one model at one provider. Stream yields events until TurnDone or an error; the error is an
+// *Error, or the context's own. A stream that ends without TurnDone and without an error is a broken one.
+type Client interface {
+	Info() Info
+	Stream(ctx context.Context, req Request) iter.Seq2[Event, error]
+}
+
+// Encoder is a Client that can show the body it would send. Replay recomputes wire hashes with it; a
+// client without a wire (an in-process model) is none.
+type Encoder interface {
+	Encode(req Request) (body []byte, err error)
+	Codec() string // name and version of the encoding, "anthropic/1"
+}
+
+// Info describes a model.
+type Info struct {
+	Provider      string         `json:"provider"` // "rehearsal", "anthropic"
+	Model         string         `json:"model"`
+	ContextWindow int64          `json:"context_window"`  // tokens; 0 is unknown
+	Price         *message.Price `json:"price,omitempty"` // nil is unknown
+	Scripted      bool           `json:"scripted,omitempty"`
+}
+
+// ID is "provider:model".
+func (i Info) ID() string { return i.Provider + ":" + i.Model }
+
+// Reply is a whole answer.
+type Reply struct {
+	Blocks []message.Block
+	Stop   message.StopReason
+	Usage  message.Usage
+}
+
+// Collect drains a stream into a Reply and hands each event to observe, which may be nil. A stream that
+// ends without its terminal event is a retryable error, whatever arrived before.
+func Collect(stream iter.Seq2[Event, error], observe func(Event)) (Reply, error) {
+	var r Reply
+	done := false
+	for ev, err := range stream {
+		if err != nil {
+			return Reply{}, err
+		}
+		if observe != nil {
+			observe(ev)
+		}
+		switch ev.Kind {
+		case BlockDone:
+			r.Blocks = append(r.Blocks, *ev.Block)
+		case UsageReport:
+			r.Usage = *ev.Usage
+		case TurnDone:
+			r.Stop, done = ev.Stop, true
+		}
+	}
+	if !done {
+		return Reply{}, &Error{Class: Transient, Message: "the stream ended before the reply did"}
+	}
+	return r, nil
+}

@@ -1,0 +1,39 @@
+// Package verify is the meeting point with verifiers: what says whether work is done, and the evidence it leaves.
+package verify
+
+import (
+	"context"
+	"time"
+)
+
+// Verifier checks a tree. It runs in its own process, out of the agent's reach, and leaves the tree as it was.
+type Verifier interface {
+	Name() string // "go test ./..."
+	// Named says that a person chose it (a flag, project configuration, an approved plan). A verifier that
+	// belay detected by itself proves only what was red before and is green now.
+	Named() bool
+	Verify(ctx context.Context) (Report, error)
+}
+
+// Report is the outcome of one verifier on one tree. The error of Verify is the harness's own; a
+// verifier that could not be started is not OK.
+type Report struct {
+	Verifier string        `json:"verifier"`
+	OK       bool          `json:"ok"`
+	Exit     int           `json:"exit"`
+	Summary  string        `json:"summary"`  // one line
+	Output   string        `json:"output"`   // all of it, stdout and stderr as they came
+	LogHash  string        `json:"log_hash"` // SHA-256 of Output, hex
+	Tree     string        `json:"tree"`     // digest of the tree that was verified
+	Duration time.Duration `json:"-"`
+	Sandbox  string        `json:"sandbox"` // the isolation it ran in
+}
+
+// Standing is how much a finished run may claim.
+type Standing string
+
+const (
+	Proved       Standing = "proved"        // a named verifier passed, or a detected one was red before and is green now
+	NoRegression Standing = "no regression" // a detected verifier was green before and after
+	Unverified   Standing = "unverified"    // nothing checked it
+)
