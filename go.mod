@@ -3,6 +3,13 @@ module belay
 go 1.26
 
 require (
+	github.com/aymanbagabas/go-udiff v0.4.2
 	github.com/goccy/go-yaml v1.19.2
 	github.com/google/go-cmp v0.7.0
+	github.com/rogpeppe/go-internal v1.16.0
+)
+
+require (
+	golang.org/x/sys v0.26.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
 )
