@@ -128,6 +128,9 @@ func (f *Fold) reply(p journal.ModelReply) error {
 // result keeps a result until all of the reply's calls have theirs: they are told in one message, in the
 // order of the calls.
 func (f *Fold) result(p journal.ToolResult) error {
+	if f.results == nil {
+		return fmt.Errorf("result of call %q follows no reply that asked for it", p.CallID)
+	}
 	f.results[p.CallID] = message.ToolResult{CallID: p.CallID, Text: p.Text, Error: p.Status == "error"}
 	if len(f.results) < len(f.calls) {
 		return nil
