@@ -1,3 +1,9 @@
 module belay
 
 go 1.26
+
+require (
+	github.com/google/go-cmp v0.7.0
+	github.com/google/jsonschema-go v0.4.3
+	mvdan.cc/sh/v3 v3.14.1
+)
