@@ -42,8 +42,9 @@ type Unreadable struct {
 
 func (u *Unreadable) Error() string { return "unreadable command line: " + u.What }
 
-// MaxLine is the longest line in bytes: Linux refuses a single argument of 128 KiB.
-const MaxLine = 128<<10 - 2
+// MaxLine is the longest line in bytes, also re-printed. Linux refuses a single argument of 128 KiB, and half of
+// that bounds the time that the worst nesting takes to parse.
+const MaxLine = 64 << 10
 
 // maxDepth bounds nesting; what people and models write stays below 20.
 const maxDepth = 100
@@ -144,9 +145,9 @@ func deep(text string) bool {
 	open := 0
 	for i := 0; i < len(text); i++ {
 		switch text[i] {
-		case '(', '{':
+		case '(', '{', '[':
 			open++
-		case ')', '}':
+		case ')', '}', ']':
 			open = max(open-1, 0)
 		}
 		if open > maxDepth {
