@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -39,20 +40,31 @@ func (s *Sandbox) cacheSteps(kind string) (steps []helper.Step, release func(), 
 		over.A, over.C = upper+"\x00"+s.host.goCache, ""
 		return append(steps, over), func() { lock.Close() }, nil
 	}
-	// A volatile overlay leaves a mark that forbids to mount its layers again, in case the machine went down
-	// in between. A torn file in this cache does no harm: Go checks what it reads.
 	inner := filepath.Join(work, "work")
-	if exists(inner) {
-		err := os.Chmod(inner, 0o700)
-		if err == nil {
-			err = os.RemoveAll(filepath.Join(inner, "incompat"))
-		}
-		if err != nil {
-			lock.Close()
-			return nil, release, fmt.Errorf("cleaning the build cache: %w", err)
+	if err := tidy(inner); err != nil {
+		lock.Close()
+		return nil, release, fmt.Errorf("cleaning the build cache: %w", err)
+	}
+	return append(steps, over), func() {
+		tidy(inner) // so that a person can remove the cache; the next command looks again
+		lock.Close()
+	}, nil
+}
+
+// tidy removes the mark by which a volatile overlay forbids to mount its layers again, in case the machine
+// went down in between: a torn file in this cache does no harm, Go checks what it reads. The kernel makes
+// these directories without any permission.
+func tidy(inner string) error {
+	mark := filepath.Join(inner, "incompat")
+	for _, d := range []string{inner, mark, filepath.Join(mark, "volatile")} {
+		if err := os.Chmod(d, 0o700); err != nil {
+			if errors.Is(err, fs.ErrNotExist) {
+				return nil
+			}
+			return err
 		}
 	}
-	return append(steps, over), func() { lock.Close() }, nil
+	return os.RemoveAll(mark)
 }
 
 // makeCache makes the cache directories where they are missing, as the command's own: also the 256 that Go

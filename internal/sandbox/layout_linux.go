@@ -132,7 +132,7 @@ func (s *Sandbox) view(access effect.Access, from string) ([]helper.Step, error)
 	var steps []helper.Step
 	switch access {
 	case effect.NoAccess, "":
-		return []helper.Step{{Code: helper.Dir, A: ws}}, nil
+		return []helper.Step{{Code: helper.Dir, A: ws}, {Code: helper.Mask, A: ws}}, nil
 	case effect.ReadOnly:
 		steps = append(steps, helper.Step{Code: helper.Bind, Flags: helper.ReadOnly, A: from, B: ws})
 	case effect.ReadWrite:
