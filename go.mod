@@ -14,6 +14,6 @@ require (
 require (
 	github.com/gofrs/flock v0.13.2 // indirect
 	github.com/oklog/ulid/v2 v2.1.2 // indirect
-	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/sys v0.50.0 // indirect
 	golang.org/x/tools v0.26.0 // indirect
 )
