@@ -26,6 +26,9 @@ func (u Usage) Total() int64 { return u.Input + u.Output + u.CacheRead + u.Cache
 // In JSON it is a number of dollars.
 type Cost int64
 
+// Dollar is one USD.
+const Dollar Cost = 1e9
+
 // USD makes a Cost from dollars, rounded to the nearest nano-dollar.
 func USD(dollars float64) Cost { return Cost(math.Round(dollars * 1e9)) }
 

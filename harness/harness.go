@@ -1,0 +1,213 @@
+// Package harness builds a working agent from a Config: the one place that knows every part, and what an embedder calls.
+package harness
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"belay/effect"
+	"belay/internal/projection"
+	"belay/internal/sandbox"
+	"belay/internal/snapshot"
+	"belay/internal/verifier"
+	"belay/journal"
+	"belay/loop"
+	"belay/message"
+	"belay/model"
+	"belay/policy"
+	"belay/tool"
+	"belay/tools"
+	"belay/verify"
+)
+
+// Config says what to run. Task is needed; everything else has a default.
+type Config struct {
+	Task      string
+	Workspace string         // folder to work in; "" is the current one
+	AllowWide bool           // let Workspace be / or the home directory
+	Home      string         // belay's state; "" is DefaultHome()
+	Model     string         // "rehearsal:FILE"
+	Client    model.Client   // used instead of Model where it is set
+	Verify    []string       // shell commands that must pass; none means: detect
+	Mode      policy.Mode    // "" is policy.Edit
+	Bounds    journal.Bounds // zero fields take DefaultBounds
+	Tools     []tool.Tool    // in addition to the standard ones
+	Version   string         // of the program, for the journal
+
+	Observe  func(journal.Event) // each event, once it is stored
+	Delta    func(model.Event)   // pieces of a reply as they arrive
+	Progress func(string)        // what takes long right now
+}
+
+// DefaultBounds are the limits of a run for which nobody gave others.
+var DefaultBounds = journal.Bounds{Turns: 40, Tokens: 2_000_000, Money: 3 * message.Dollar, WallMS: 30 * 60 * 1000}
+
+// Result is a run's outcome and where to read about it.
+type Result struct {
+	RunID     string `json:"run_id"`
+	Dir       string `json:"dir"` // of the run, absolute
+	Workspace string `json:"workspace"`
+	loop.Outcome
+}
+
+// UsageError is a mistake in what the caller asked for: nothing was started.
+type UsageError struct{ Err error }
+
+func (e *UsageError) Error() string { return e.Err.Error() }
+func (e *UsageError) Unwrap() error { return e.Err }
+
+// Run works on the task until it is proved, given up or out of bounds. An error means that there is no
+// sound outcome: a *UsageError before anything started, else the harness's own fault.
+func Run(ctx context.Context, cfg Config) (Result, error) {
+	a, err := build(ctx, cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	log, events, err := journal.Create(a.home, journal.NewRunID(), nil, a.opening(cfg)...)
+	if err != nil {
+		return Result{}, err
+	}
+	defer log.Close()
+	if cfg.Observe != nil {
+		for _, e := range events {
+			cfg.Observe(e)
+		}
+	}
+	a.loop.Log = log
+	out, err := loop.Run(ctx, a.loop)
+	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
+}
+
+// agent is what build makes: a loop that lacks only its log, and what its journal says about it.
+type agent struct {
+	home   string
+	place  tool.Place
+	level  sandbox.Level
+	mode   policy.Mode
+	system string
+	specs  []model.Tool
+	loop   loop.Config
+}
+
+// isolated says whether commands run in a sandbox; where they do not, the run is read-only.
+func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
+
+// build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
+func build(ctx context.Context, cfg Config) (*agent, error) {
+	if strings.TrimSpace(cfg.Task) == "" {
+		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
+	}
+	var err error
+	a := &agent{mode: cfg.Mode}
+	if a.mode == "" {
+		a.mode = policy.Edit
+	}
+	if a.home, err = stateDir(cfg.Home); err != nil {
+		return nil, &UsageError{err}
+	}
+	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
+		return nil, &UsageError{err}
+	}
+	client, err := client(cfg)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	registry, err := tool.NewRegistry(append(tools.Standard(), cfg.Tools...)...)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	if cfg.Progress != nil {
+		cfg.Progress("preparing the sandbox")
+	}
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home})
+	if err != nil {
+		return nil, fmt.Errorf("prepare the sandbox: %w", err)
+	}
+	a.level = box.Level()
+	tree := snapshot.New(a.place.Workspace, a.home).Digest
+	verifiers := a.verifiers(cfg.Verify, box, tree)
+	var names []string
+	for _, v := range verifiers {
+		names = append(names, v.Name())
+	}
+	if a.system, err = systemPrompt(a.place.Workspace, registry.Specs(), a.isolated(), names); err != nil {
+		return nil, fmt.Errorf("system prompt: %w", err)
+	}
+	for _, spec := range registry.Specs() {
+		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
+	}
+	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
+		Sandboxed: a.isolated(), Headless: true}
+	a.loop = loop.Config{
+		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
+		Judge:  func(set effect.Set) policy.Decision { return policy.Judge(set, situation) },
+		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
+		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
+	}
+	return a, nil
+}
+
+// verifiers are the commands a person named, else the one that the project's files suggest.
+func (a *agent) verifiers(lines []string, box *sandbox.Sandbox, tree func(context.Context) (string, error)) []verify.Verifier {
+	named := len(lines) > 0
+	if !named {
+		if line := verifier.Detect(a.place.Workspace); line != "" {
+			lines = []string{line}
+		}
+	}
+	var all []verify.Verifier
+	for _, line := range lines {
+		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation), Tree: tree,
+			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
+	}
+	return all
+}
+
+// opening is how a run's journal begins.
+func (a *agent) opening(cfg Config) []journal.Entry {
+	info := a.loop.Client.Info()
+	specs, err := json.Marshal(a.specs)
+	if err != nil {
+		panic(err) // every schema was parsed before
+	}
+	start := journal.SessionStart{
+		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
+		Model: journal.ModelInfo{ID: info.ID(), Spec: cfg.Model, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
+		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
+		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
+	}
+	for _, v := range a.loop.Verifiers {
+		start.Verify = append(start.Verify, v.Name())
+		start.Named = start.Named || v.Named()
+	}
+	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
+	if !a.isolated() {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
+	}
+	return append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
+}
+
+// TreeDigest is the digest of a workspace as it is now: the one that a proof names.
+func TreeDigest(ctx context.Context, workspace, home string) (string, error) {
+	return snapshot.New(workspace, home).Digest(ctx)
+}
+
+func withDefaults(b journal.Bounds) journal.Bounds {
+	d := DefaultBounds
+	if b.Turns == 0 {
+		b.Turns = d.Turns
+	}
+	if b.Tokens == 0 {
+		b.Tokens = d.Tokens
+	}
+	if b.Money == 0 {
+		b.Money = d.Money
+	}
+	if b.WallMS == 0 {
+		b.WallMS = d.WallMS
+	}
+	return b
+}

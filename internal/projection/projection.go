@@ -1,0 +1,201 @@
+// Package projection turns the events of a journal into the next model request: a pure function, the same bytes on every machine.
+package projection
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"belay/journal"
+	"belay/message"
+	"belay/model"
+)
+
+// Version names the rules by which events become a request. It is part of every context hash, so a context
+// made by other rules can be told from a damaged one.
+const Version = "1"
+
+// Fold is the projection of the events it was given so far. Applying one event costs what that event adds,
+// never what came before; a test shows that it equals a fold from the start at every event.
+type Fold struct {
+	request model.Request
+	prefix  [32]byte // digest of what stands before all messages
+	chain   [32]byte // over prefix and the digest of every message
+	bytes   int64    // of the neutral request
+	started bool
+
+	calls   []message.ToolCall // of the last reply
+	results map[string]message.ToolResult
+}
+
+// Hashes identify a context. CtxHash is
+//
+//	c(0) = SHA-256("belay.ctx\n" + projection version + "\n" + hex(head) + "\n"), head = SHA-256(JSON of {system, tools, max_output})
+//	c(i) = SHA-256(c(i-1) + SHA-256(JSON of message i))
+//
+// in hex, for the last message i: a chain, so that it costs only what is new. PrefixHash is hex(head).
+// JSON is compact, with fields in the order of the Go types, without HTML escapes.
+type Hashes struct {
+	CtxHash    string
+	PrefixHash string
+	Messages   int
+	Bytes      int64 // of the neutral request, about
+	Estimate   int64 // tokens, at four bytes each
+}
+
+// Project folds all the events.
+func Project(events []journal.Event) (*Fold, error) {
+	f := &Fold{}
+	for _, e := range events {
+		if err := f.Apply(e); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// Apply takes the next event of the main loop's journal.
+func (f *Fold) Apply(e journal.Event) error {
+	switch e.Type {
+	case journal.TypeSessionStart:
+		var p journal.SessionStart
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.start(p)
+	case journal.TypeUserMessage:
+		var p journal.UserMessage
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.say(message.UserText(p.Text))
+	case journal.TypeModelReply:
+		var p journal.ModelReply
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.reply(p)
+	case journal.TypeToolResult:
+		var p journal.ToolResult
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.result(p)
+	}
+	return nil
+}
+
+func (f *Fold) start(p journal.SessionStart) error {
+	if f.started {
+		return nil // a resumed session goes on with the context it has
+	}
+	f.started = true
+	f.request.System, f.request.MaxOutput = p.System, p.MaxOutput
+	if len(p.Tools) > 0 {
+		if err := json.Unmarshal(p.Tools, &f.request.Tools); err != nil {
+			return fmt.Errorf("session.start: tools: %w", err)
+		}
+	}
+	head, err := encode(struct {
+		System    string       `json:"system"`
+		Tools     []model.Tool `json:"tools"`
+		MaxOutput int64        `json:"max_output"`
+	}{f.request.System, f.request.Tools, f.request.MaxOutput})
+	if err != nil {
+		return err
+	}
+	f.bytes += int64(len(head))
+	f.prefix = sha256.Sum256(head)
+	f.request.PrefixHash = hex.EncodeToString(f.prefix[:])
+	f.chain = sha256.Sum256([]byte("belay.ctx\n" + Version + "\n" + f.request.PrefixHash + "\n"))
+	return nil
+}
+
+func (f *Fold) reply(p journal.ModelReply) error {
+	if p.Purpose != "" || p.Stop == message.StopError {
+		return nil
+	}
+	f.request.Replies++
+	if len(p.Blocks) == 0 {
+		return nil
+	}
+	f.calls, f.results = message.Calls(p.Blocks), map[string]message.ToolResult{}
+	return f.say(message.Message{Role: message.Assistant, Blocks: p.Blocks})
+}
+
+// result keeps a result until all of the reply's calls have theirs: they are told in one message, in the
+// order of the calls.
+func (f *Fold) result(p journal.ToolResult) error {
+	if f.results == nil {
+		return fmt.Errorf("result of call %q follows no reply that asked for it", p.CallID)
+	}
+	f.results[p.CallID] = message.ToolResult{CallID: p.CallID, Text: p.Text, Error: p.Status == "error"}
+	if len(f.results) < len(f.calls) {
+		return nil
+	}
+	told := message.Message{Role: message.User}
+	for _, call := range f.calls {
+		result, ok := f.results[call.ID]
+		if !ok {
+			return fmt.Errorf("the reply's call %q has no result, and other calls have", call.ID)
+		}
+		told.Blocks = append(told.Blocks, message.Block{Kind: message.KindResult, Result: &result})
+	}
+	f.calls, f.results = nil, nil
+	return f.say(told)
+}
+
+func (f *Fold) say(m message.Message) error {
+	b, err := encode(m)
+	if err != nil {
+		return err
+	}
+	digest := sha256.Sum256(b)
+	f.chain = sha256.Sum256(append(f.chain[:], digest[:]...))
+	f.bytes += int64(len(b))
+	f.request.Messages = append(f.request.Messages, m)
+	return nil
+}
+
+// Open lists the calls of the last reply that have no result yet.
+func (f *Fold) Open() []message.ToolCall {
+	var open []message.ToolCall
+	for _, call := range f.calls {
+		if _, ok := f.results[call.ID]; !ok {
+			open = append(open, call)
+		}
+	}
+	return open
+}
+
+// Request is the next request, and its hashes. It fails where a call has no result: no provider takes that.
+func (f *Fold) Request() (model.Request, Hashes, error) {
+	if !f.started {
+		return model.Request{}, Hashes{}, fmt.Errorf("no session has started")
+	}
+	if open := f.Open(); len(open) > 0 {
+		return model.Request{}, Hashes{}, fmt.Errorf("call %q has no result yet", open[0].ID)
+	}
+	r := f.request
+	r.Messages = r.Messages[:len(r.Messages):len(r.Messages)] // later events must not grow into it
+	return r, Hashes{
+		CtxHash:    hex.EncodeToString(f.chain[:]),
+		PrefixHash: r.PrefixHash,
+		Messages:   len(r.Messages),
+		Bytes:      f.bytes,
+		Estimate:   f.bytes / 4,
+	}, nil
+}
+
+// encode is the JSON that is hashed: compact, no HTML escapes, no newline.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode for hashing: %w", err)
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
+}

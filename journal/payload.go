@@ -1,0 +1,176 @@
+package journal
+
+import (
+	"encoding/json"
+
+	"belay/effect"
+	"belay/message"
+)
+
+// WriterOpen says who writes from here on.
+type WriterOpen struct {
+	Host  string `json:"host"`
+	PID   int    `json:"pid"`
+	Epoch int64  `json:"epoch"`
+}
+
+// SessionStart records everything that shapes the contexts of a session. System and Tools are always blobs.
+type SessionStart struct {
+	Version    string          `json:"version"` // of belay
+	Workspace  string          `json:"workspace"`
+	Head       string          `json:"head,omitempty"` // commit of the workspace's repository
+	Model      ModelInfo       `json:"model"`
+	Mode       string          `json:"mode"`
+	Sandbox    string          `json:"sandbox"` // the isolation obtained
+	Projection string          `json:"projection"`
+	System     string          `json:"system"`
+	Tools      json.RawMessage `json:"tools"`
+	MaxOutput  int64           `json:"max_output,omitempty"`
+	Verify     []string        `json:"verify,omitempty"` // verifiers by name
+	Named      bool            `json:"named,omitempty"`  // whether a person chose them
+	Bounds     Bounds          `json:"bounds"`
+}
+
+// BlobFields are stored as blobs whatever their size.
+func (SessionStart) BlobFields() []string { return []string{"system", "tools"} }
+
+// ModelInfo names the model of a session.
+type ModelInfo struct {
+	ID            string         `json:"id"`             // "provider:model"
+	Spec          string         `json:"spec,omitempty"` // what the person asked for
+	ContextWindow int64          `json:"context_window,omitempty"`
+	Price         *message.Price `json:"price,omitempty"`
+	Scripted      bool           `json:"scripted,omitempty"`
+}
+
+// Bounds are the limits of a run; 0 is no limit.
+type Bounds struct {
+	Turns  int          `json:"turns,omitempty"` // per session
+	Tokens int64        `json:"tokens,omitempty"`
+	Money  message.Cost `json:"usd,omitempty"`
+	WallMS int64        `json:"wall_ms,omitempty"`
+}
+
+// SessionEnd says how a session ended and what may be claimed for it.
+type SessionEnd struct {
+	Reason   string        `json:"reason"`
+	Exit     int           `json:"exit"`     // exit code of the run
+	Standing string        `json:"standing"` // "proved", "no regression", "unverified", or "" where nothing is claimed
+	Summary  string        `json:"summary,omitempty"`
+	Proof    []Proof       `json:"proof,omitempty"`
+	Turns    int           `json:"turns"`
+	Usage    message.Usage `json:"usage"`
+	Cost     message.Cost  `json:"cost_usd"`
+}
+
+// Proof is one verifier's pass over the tree that the run ended with. A later edit voids it: then the
+// tree's digest is another.
+type Proof struct {
+	Command    string `json:"command"`
+	Exit       int    `json:"exit"`
+	Tree       string `json:"tree"`
+	LogHash    string `json:"log_hash"`
+	DurationMS int64  `json:"duration_ms"`
+	Seq        int64  `json:"seq"` // the verify event
+	RedBefore  bool   `json:"red_before,omitempty"`
+}
+
+// UserMessage is what a person says, or what the harness says in a person's place.
+type UserMessage struct {
+	Text string `json:"text"`
+	By   string `json:"by,omitempty"` // "" is a person; "harness" is a nudge
+}
+
+// ModelCall is written before a request is sent.
+type ModelCall struct {
+	Model      string `json:"model"`
+	Purpose    string `json:"purpose,omitempty"` // "" is the main loop
+	CtxHash    string `json:"ctx_hash"`
+	PrefixHash string `json:"prefix_hash"`
+	WireHash   string `json:"wire_hash,omitempty"` // SHA-256 of the body as sent; none where there is no wire
+	Codec      string `json:"codec,omitempty"`
+	Messages   int    `json:"messages"`
+	Bytes      int64  `json:"bytes"`    // of the neutral request
+	Estimate   int64  `json:"estimate"` // tokens
+}
+
+// ModelReply is a whole answer, or why there was none.
+type ModelReply struct {
+	Purpose    string             `json:"purpose,omitempty"`
+	Blocks     []message.Block    `json:"blocks"`
+	Stop       message.StopReason `json:"stop"`
+	Usage      message.Usage      `json:"usage"`
+	Cost       message.Cost       `json:"cost_usd"`
+	DurationMS int64              `json:"duration_ms"`
+	Attempts   int                `json:"attempts"`
+	Error      string             `json:"error,omitempty"` // with stop "error": what failed
+}
+
+// ToolRequest is written, with its verdict, before a call runs.
+type ToolRequest struct {
+	CallID     string          `json:"call_id"`
+	Tool       string          `json:"tool"`
+	Args       json.RawMessage `json:"args"`
+	Summary    string          `json:"summary,omitempty"`
+	Effects    effect.Set      `json:"effects,omitempty"`
+	Class      effect.Class    `json:"class"`
+	Key        string          `json:"key,omitempty"`
+	Replay     string          `json:"replay,omitempty"`
+	Permission Permission      `json:"permission"`
+	Grant      effect.Grant    `json:"grant"`
+}
+
+// Permission is a verdict and where it came from.
+type Permission struct {
+	Verdict effect.Verdict `json:"verdict"`
+	Rule    string         `json:"rule"`
+	By      string         `json:"by"` // policy, user, hook, judge, timeout, harness
+	Reason  string         `json:"reason,omitempty"`
+}
+
+// ToolResult is the one outcome of a call.
+type ToolResult struct {
+	CallID     string   `json:"call_id"`
+	Status     string   `json:"status"`
+	Code       string   `json:"code,omitempty"`
+	Summary    string   `json:"summary,omitempty"`
+	Text       string   `json:"text"`          // what the model reads
+	Raw        *Ref     `json:"raw,omitempty"` // the whole output, where Text is a cut of it
+	Size       int64    `json:"size"`          // bytes of the whole output
+	Truncated  bool     `json:"truncated,omitempty"`
+	DurationMS int64    `json:"duration_ms"`
+	Exit       *int     `json:"exit,omitempty"`
+	Denied     []string `json:"denied,omitempty"`
+	Read       []string `json:"read,omitempty"`
+	Wrote      []string `json:"wrote,omitempty"`
+}
+
+// Verify is one verifier's report.
+type Verify struct {
+	Verifier   string `json:"verifier"`
+	Named      bool   `json:"named"`
+	Base       bool   `json:"base,omitempty"` // on the tree as it was before the run changed it
+	OK         bool   `json:"ok"`
+	Exit       int    `json:"exit"`
+	Summary    string `json:"summary"`
+	Output     string `json:"output"`
+	LogHash    string `json:"log_hash"`
+	Tree       string `json:"tree"`
+	Sandbox    string `json:"sandbox"`
+	DurationMS int64  `json:"duration_ms"`
+}
+
+// Guard says that a bound was reached.
+type Guard struct {
+	Bound string  `json:"bound"` // turns, tokens, usd, time, repetition, completions
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"`
+	Hard  bool    `json:"hard"`
+	Note  string  `json:"note,omitempty"`
+}
+
+// Degraded announces a weaker mode.
+type Degraded struct {
+	Component string `json:"component"`
+	Loss      string `json:"loss"`
+}

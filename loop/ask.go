@@ -1,0 +1,111 @@
+package loop
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"time"
+
+	"belay/internal/projection"
+	"belay/journal"
+	"belay/message"
+	"belay/model"
+)
+
+// Attempts at one request. A provider's own wish to wait is kept up to maxWait; without one the wait doubles
+// from firstWait, each time with up to half of it added at random so that many agents do not come back at once.
+const (
+	maxAttempts = 5
+	firstWait   = time.Second
+	maxWait     = time.Minute
+)
+
+// ask projects the journal into a request, calls the model, and records both sides.
+func (s *session) ask(ctx context.Context) (model.Reply, error) {
+	request, hashes, err := s.fold.Request()
+	if err != nil {
+		return model.Reply{}, fmt.Errorf("project the context: %w", err)
+	}
+	call, err := s.describe(request, hashes)
+	if err != nil {
+		return model.Reply{}, err
+	}
+	if err := s.note(s.entry(journal.TypeModelCall, call)); err != nil {
+		return model.Reply{}, err
+	}
+	started := time.Now()
+	reply, attempts, err := s.attempt(ctx, request)
+	record := journal.ModelReply{
+		Blocks: reply.Blocks, Stop: reply.Stop, Usage: reply.Usage,
+		DurationMS: time.Since(started).Milliseconds(), Attempts: attempts,
+	}
+	if price := s.Client.Info().Price; price != nil {
+		record.Cost = price.Of(reply.Usage)
+	}
+	if err != nil {
+		record.Stop, record.Error = message.StopError, err.Error()
+	}
+	// The calls of a reply are recorded before they run, and this with them: one sync for both.
+	store := s.record
+	if err == nil && len(message.Calls(reply.Blocks)) > 0 {
+		store = s.note
+	}
+	if storeErr := store(s.entry(journal.TypeModelReply, record)); storeErr != nil {
+		return reply, storeErr
+	}
+	return reply, err
+}
+
+func (s *session) describe(request model.Request, hashes projection.Hashes) (journal.ModelCall, error) {
+	call := journal.ModelCall{
+		Model: s.Client.Info().ID(), Purpose: string(request.Purpose), CtxHash: hashes.CtxHash, PrefixHash: hashes.PrefixHash,
+		Messages: hashes.Messages, Bytes: hashes.Bytes, Estimate: hashes.Estimate,
+	}
+	if wire, ok := s.Client.(model.Encoder); ok {
+		body, err := wire.Encode(request)
+		if err != nil {
+			return call, fmt.Errorf("encode the request: %w", err)
+		}
+		sum := sha256.Sum256(body)
+		call.WireHash, call.Codec = hex.EncodeToString(sum[:]), wire.Codec()
+	}
+	return call, nil
+}
+
+// attempt calls the model until it answers, for as long as trying again may help.
+func (s *session) attempt(ctx context.Context, request model.Request) (reply model.Reply, attempts int, err error) {
+	wait := firstWait
+	for attempts = 1; ; attempts++ {
+		reply, err = model.Collect(s.Client.Stream(ctx, request), s.Delta)
+		if err == nil || ctx.Err() != nil {
+			return reply, attempts, err
+		}
+		failure := model.AsError(err)
+		if !failure.Retryable() || attempts == maxAttempts {
+			return reply, attempts, failure
+		}
+		pause := wait + rand.N(wait/2)
+		if failure.RetryAfter > 0 {
+			pause = min(failure.RetryAfter, maxWait)
+		}
+		s.progress("%v; trying again in %v", failure, pause.Round(100*time.Millisecond))
+		if err := s.sleep(ctx, pause); err != nil {
+			return reply, attempts, err
+		}
+		wait = min(2*wait, maxWait)
+	}
+}
+
+func (s *session) sleep(ctx context.Context, d time.Duration) error {
+	if s.Sleep != nil {
+		return s.Sleep(ctx, d)
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}

@@ -1,0 +1,157 @@
+package loop
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"belay/journal"
+	"belay/message"
+	"belay/model"
+	"belay/tool"
+	"belay/verify"
+)
+
+// maxRefusals is how many refused completions end a run.
+const maxRefusals = 3
+
+// complete answers TaskComplete: a request, which the harness grants when its verifiers agree.
+func (s *session) complete(ctx context.Context, call message.ToolCall) (*Outcome, error) {
+	var args struct{ Summary, Evidence string }
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return nil, err // the schema was checked before
+	}
+	spec := tool.Spec{Cut: tool.CutBoth}
+	out, failure, err := s.judge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if failure != nil {
+		if err := s.settle(call.ID, spec, tool.Fail(*failure)); err != nil {
+			return nil, err
+		}
+		return s.refusal(failure)
+	}
+	out.Summary = args.Summary
+	return out, s.settle(call.ID, spec, tool.Result{Status: tool.Success, Summary: string(out.Standing), Text: out.Reason})
+}
+
+// answered handles a reply that calls nothing: an answer, an unfinished sentence, or an unproved claim.
+func (s *session) answered(ctx context.Context, reply model.Reply) (*Outcome, error) {
+	text := message.PlainText(reply.Blocks)
+	if strings.TrimSpace(text) == "" && !s.resumed {
+		s.resumed = true
+		return nil, s.tell(sayGoOn)
+	}
+	changed, err := s.changed(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if !changed && !s.named() && s.refused == 0 {
+		return &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Summary: text, Reason: "answered; nothing was changed and nothing verified"}, nil
+	}
+	if !s.urged {
+		s.urged = true
+		return nil, s.tell(sayUseTaskComplete)
+	}
+	out, failure, err := s.judge(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if failure == nil {
+		out.Summary = text
+		return out, nil
+	}
+	told, _ := tool.CutText(failure.Text(), 0, tool.CutBoth)
+	if err := s.tell(told); err != nil {
+		return nil, err
+	}
+	return s.refusal(failure)
+}
+
+// judge runs every verifier on the tree. It returns how the run ends, or why it does not end yet.
+func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
+	if len(s.Verifiers) == 0 {
+		return &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Reason: "finished, unverified: no verifier was named and none was found"}, nil, nil
+	}
+	out := &Outcome{Exit: ExitUnverified, Standing: verify.NoRegression, Reason: "finished, no regression: what passed before still passes"}
+	for _, v := range s.Verifiers {
+		report, err := s.verify(ctx, v, false)
+		if err != nil {
+			return nil, nil, err
+		}
+		if !report.OK {
+			return nil, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: relevant(report.Output)}, nil
+		}
+		redBefore := s.base != nil && s.base.red[v.Name()]
+		if v.Named() || redBefore {
+			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"
+		}
+		out.Proof = append(out.Proof, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: report.Tree, LogHash: report.LogHash,
+			DurationMS: report.Duration.Milliseconds(), Seq: s.guard.seq, RedBefore: redBefore})
+	}
+	// All reports must be of one tree, and of the tree as it is now.
+	now, err := s.Tree(ctx)
+	if err != nil {
+		return nil, nil, fmt.Errorf("digest of the tree: %w", err)
+	}
+	for _, p := range out.Proof {
+		if p.Tree != now {
+			return nil, &tool.Failure{Code: tool.Conflict, Message: "not finished: the tree changed while it was being verified, so the verification is void.", Hint: "See what still writes to the workspace, then call TaskComplete again."}, nil
+		}
+	}
+	return out, nil, nil
+}
+
+// refusal counts a refused completion and ends the run at the last one.
+func (s *session) refusal(why *tool.Failure) (*Outcome, error) {
+	s.refused++
+	if s.refused < maxRefusals {
+		return nil, nil
+	}
+	err := s.note(s.entry(journal.TypeGuard, journal.Guard{Bound: "completions", Value: float64(s.refused), Limit: maxRefusals, Hard: true}))
+	return &Outcome{Exit: ExitFailed, Reason: fmt.Sprintf("verification failed: %d completions were refused; the last one: %s", s.refused, why.Message)}, err
+}
+
+// blocked ends the run with the model's reason why it cannot go on.
+func (s *session) blocked(call message.ToolCall) (*Outcome, error) {
+	var args struct{ Reason, Needs string }
+	if err := json.Unmarshal(call.Args, &args); err != nil {
+		return nil, err // the schema was checked before
+	}
+	reason := "blocked: " + args.Reason
+	if args.Needs != "" {
+		reason += " (needs: " + args.Needs + ")"
+	}
+	result := tool.Result{Status: tool.Success, Summary: "reported", Text: "A person was told."}
+	return &Outcome{Exit: ExitFailed, Reason: reason}, s.settle(call.ID, tool.Spec{}, result)
+}
+
+// changed says whether the tree is another than before the run's first act.
+func (s *session) changed(ctx context.Context) (bool, error) {
+	if s.base == nil {
+		return false, nil // nothing that could change it was ever allowed
+	}
+	now, err := s.Tree(ctx)
+	if err != nil {
+		return false, fmt.Errorf("digest of the tree: %w", err)
+	}
+	return now != s.base.tree, nil
+}
+
+// named says whether a person chose a verifier.
+func (s *session) named() bool {
+	for _, v := range s.Verifiers {
+		if v.Named() {
+			return true
+		}
+	}
+	return false
+}
+
+// relevant cuts a verifier's output to what matters to a model: lines that look like errors, head and tail.
+func relevant(output string) string {
+	cut, _ := tool.CutText(strings.TrimRight(output, "\n"), 1500, tool.CutBoth)
+	return cut
+}

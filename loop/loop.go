@@ -1,0 +1,60 @@
+// Package loop calls a model until its task is proved, refused or out of bounds: the inner loop of turns, the only path from a call to an effect, and the guards.
+package loop
+
+import (
+	"context"
+	"time"
+
+	"belay/effect"
+	"belay/journal"
+	"belay/message"
+	"belay/model"
+	"belay/policy"
+	"belay/tool"
+	"belay/verify"
+)
+
+// Config is everything a loop works with. Every field but the last four must be set.
+type Config struct {
+	Log       journal.Log
+	Client    model.Client
+	Tools     *tool.Registry
+	Place     tool.Place
+	Judge     func(effect.Set) policy.Decision
+	Env       func(effect.Grant) tool.Env
+	Verifiers []verify.Verifier
+	Tree      func(context.Context) (string, error) // digest of the workspace as it is now
+	Bounds    journal.Bounds
+
+	Observe  func(journal.Event)                              // each event, once it is stored
+	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled
+	Progress func(what string)                                // long work between events, in words
+	Sleep    func(ctx context.Context, d time.Duration) error // between attempts; nil sleeps
+}
+
+// Exit is the exit code of a run. Zero always means a proof.
+type Exit int
+
+const (
+	ExitProved      Exit = 0
+	ExitFault       Exit = 1   // the harness's own fault
+	ExitUsage       Exit = 2   // usage or configuration
+	ExitUnverified  Exit = 3   // finished, but nothing proves it
+	ExitFailed      Exit = 4   // verification failed, or a blocker was reported
+	ExitBound       Exit = 5   // a bound was reached
+	ExitWaiting     Exit = 6   // a person has to decide
+	ExitEnvironment Exit = 7   // key, network, quota, disk
+	ExitInterrupted Exit = 130 // Ctrl-C
+)
+
+// Outcome is how a run ended.
+type Outcome struct {
+	Exit     Exit            `json:"exit"`
+	Reason   string          `json:"reason"`   // one sentence
+	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
+	Summary  string          `json:"summary"`  // the model's own words about what it did
+	Proof    []journal.Proof `json:"proof,omitempty"`
+	Turns    int             `json:"turns"`
+	Usage    message.Usage   `json:"usage"`
+	Cost     message.Cost    `json:"cost_usd"`
+}

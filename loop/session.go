@@ -1,0 +1,176 @@
+package loop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"belay/internal/projection"
+	"belay/journal"
+	"belay/model"
+	"belay/verify"
+)
+
+// session is one context's life in a run. What it knows is folded from the journal, so that a resumed
+// session knows what the first one did.
+type session struct {
+	Config
+	fold  *projection.Fold
+	guard *guard
+	turns int // of this session, the running one included
+
+	base    *base // the tree before the run changed it; nil until something is about to
+	refused int   // completions that the verifiers refused
+	urged   bool  // a reply without a call was answered with "use TaskComplete"
+	resumed bool  // an empty or cut reply was asked to go on
+}
+
+// Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
+// The error is the harness's own fault; the outcome then says so too.
+func Run(ctx context.Context, cfg Config) (Outcome, error) {
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds)}
+	for e, err := range cfg.Log.Events() {
+		if err == nil {
+			err = s.apply(e)
+		}
+		if err != nil {
+			return Outcome{Exit: ExitFault, Reason: err.Error()}, err
+		}
+	}
+	for {
+		out, err := s.turn(ctx)
+		if err != nil {
+			out, err = s.failed(ctx, err)
+		}
+		if out != nil {
+			return s.end(*out, err)
+		}
+	}
+}
+
+// failed turns an error into the outcome it means. Only a fault of the harness stays an error.
+func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
+	var modelErr *model.Error
+	switch {
+	case ctx.Err() != nil:
+		return &Outcome{Exit: ExitInterrupted, Reason: "interrupted"}, nil
+	case errors.As(err, &modelErr) && modelErr.Class == model.Script:
+		return &Outcome{Exit: ExitFault, Reason: modelErr.Error()}, err
+	case errors.As(err, &modelErr):
+		return &Outcome{Exit: ExitEnvironment, Reason: "the model cannot be used: " + modelErr.Error()}, nil
+	}
+	return &Outcome{Exit: ExitFault, Reason: err.Error()}, err
+}
+
+// end records the outcome. A fault is returned even where it could not be recorded.
+func (s *session) end(out Outcome, fault error) (Outcome, error) {
+	out.Turns, out.Usage, out.Cost = s.turns, s.guard.usage, s.guard.cost
+	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
+		Reason: out.Reason, Exit: int(out.Exit), Standing: string(out.Standing), Summary: out.Summary,
+		Proof: out.Proof, Turns: out.Turns, Usage: out.Usage, Cost: out.Cost,
+	}))
+	if err != nil {
+		out.Exit, out.Standing, out.Proof = ExitFault, "", nil // what is not recorded is not claimed
+		out.Reason += "; and the end of the run could not be recorded"
+	}
+	return out, errors.Join(fault, err)
+}
+
+// entry makes a journal entry of the running turn.
+func (s *session) entry(t journal.Type, payload any) journal.Entry {
+	return journal.Entry{Type: t, Turn: s.turns, Payload: payload}
+}
+
+// record makes events durable before anything that depends on them is done.
+func (s *session) record(entries ...journal.Entry) error {
+	events, err := s.Log.Append(entries...)
+	return s.took(events, err)
+}
+
+// note stores events on which no act depends: they are durable with the next record.
+func (s *session) note(entries ...journal.Entry) error {
+	events, err := s.Log.Write(entries...)
+	return s.took(events, err)
+}
+
+func (s *session) took(events []journal.Event, err error) error {
+	if err != nil {
+		return err
+	}
+	for _, e := range events {
+		if err := s.apply(e); err != nil {
+			return err
+		}
+		if s.Observe != nil {
+			s.Observe(e)
+		}
+	}
+	return nil
+}
+
+func (s *session) apply(e journal.Event) error {
+	if err := s.fold.Apply(e); err != nil {
+		return fmt.Errorf("event %d: %w", e.Seq, err)
+	}
+	return s.guard.apply(e)
+}
+
+// tell speaks to the model in the harness's voice.
+func (s *session) tell(text string) error {
+	return s.record(s.entry(journal.TypeUserMessage, journal.UserMessage{Text: text, By: "harness"}))
+}
+
+func (s *session) progress(format string, args ...any) {
+	if s.Progress != nil {
+		s.Progress(fmt.Sprintf(format, args...))
+	}
+}
+
+// base is what the tree was before the run changed anything.
+type base struct {
+	tree string
+	red  map[string]bool // detected verifiers that failed on it
+}
+
+// keepBase looks at the tree before the first action that may change it: a verifier that belay detected
+// by itself proves something only if it was red before.
+func (s *session) keepBase(ctx context.Context) error {
+	if s.base != nil {
+		return nil
+	}
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return fmt.Errorf("digest of the tree: %w", err)
+	}
+	b := &base{tree: tree, red: map[string]bool{}}
+	for _, v := range s.Verifiers {
+		if v.Named() {
+			continue
+		}
+		report, err := s.verify(ctx, v, true)
+		if err != nil {
+			return err
+		}
+		b.red[v.Name()] = !report.OK
+	}
+	s.base = b
+	return ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
+}
+
+// verify runs one verifier and records its report.
+func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, error) {
+	where := "the tree"
+	if onBase {
+		where = "the tree before any change"
+	}
+	s.progress("verifying %s: %s", where, v.Name())
+	report, err := v.Verify(ctx)
+	if err != nil {
+		return report, fmt.Errorf("verifier %q: %w", v.Name(), err)
+	}
+	return report, s.record(s.entry(journal.TypeVerify, journal.Verify{
+		Verifier: v.Name(), Named: v.Named(), Base: onBase, OK: report.OK, Exit: report.Exit, Summary: report.Summary,
+		Output: report.Output, LogHash: report.LogHash, Tree: report.Tree, Sandbox: report.Sandbox,
+		DurationMS: report.Duration.Milliseconds(),
+	}))
+}

@@ -1,0 +1,44 @@
+package loop
+
+import (
+	"context"
+
+	"belay/message"
+)
+
+// turn is the inner loop: one model call and what it causes. It returns the outcome when the run ends.
+func (s *session) turn(ctx context.Context) (*Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if stop, err := s.bounded(); stop != nil || err != nil {
+		return stop, err
+	}
+	s.turns++
+	reply, err := s.ask(ctx)
+	if err != nil {
+		return nil, err
+	}
+	calls := message.Calls(reply.Blocks)
+	switch reply.Stop {
+	case message.StopRefusal:
+		return &Outcome{Exit: ExitWaiting, Reason: "the model refused: " + orNothing(message.PlainText(reply.Blocks))}, nil
+	case message.StopPause:
+		return nil, s.refuseAll(calls, pausedCall) // the provider wants the same content again
+	case message.StopLength:
+		if len(calls) > 0 {
+			return nil, s.refuseAll(calls, cutCall)
+		}
+		return nil, s.tell(sayCutReply)
+	}
+	if len(calls) == 0 {
+		return s.answered(ctx, reply)
+	}
+	for i, call := range calls {
+		out, err := s.step(ctx, call, i == len(calls)-1)
+		if out != nil || err != nil {
+			return out, err
+		}
+	}
+	return nil, s.noticeRepetition()
+}
