@@ -1,6 +1,6 @@
 module belay
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/aymanbagabas/go-udiff v0.4.2
@@ -19,5 +19,5 @@ require (
 
 require (
 	github.com/inconshreveable/mousetrap v1.1.0 // indirect
-	golang.org/x/tools v0.26.0 // indirect
+	golang.org/x/tools v0.38.0 // indirect
 )
