@@ -228,8 +228,12 @@ func (t *teller) result(p journal.ToolResult) []string {
 	t.order = slices.DeleteFunc(t.order, func(id string) bool { return id == p.CallID })
 
 	symbol, color := "✓", green
+	refused := request.Permission.Verdict == effect.Deny || request.Permission.Verdict == effect.Ask
 	switch {
-	case request.Permission.Verdict == effect.Deny || request.Permission.Verdict == effect.Ask:
+	case refused && request.Permission.By == "harness": // a mistake in the call, not a judgement of it
+		symbol, color = "✗", red
+		request.Permission.Verdict = ""
+	case refused:
 		symbol, color = "⊘", yellow
 	case p.Status == "partial":
 		symbol, color = "◐", yellow
@@ -242,9 +246,13 @@ func (t *teller) result(p journal.ToolResult) []string {
 	}
 	if outcome == "" || (outcome == p.Code && p.Text != "") {
 		first, _, _ := strings.Cut(strings.TrimSpace(Clean(p.Text)), "\n")
-		outcome = Line(first)
+		outcome = strings.Replace(strings.TrimPrefix(Line(first), "Error ("), "): ", ": ", 1)
 	}
-	lines := t.callLine(symbol, color, request, millis(p.DurationMS), outcome)
+	took := ""
+	if p.DurationMS > 0 {
+		took = millis(p.DurationMS)
+	}
+	lines := t.callLine(symbol, color, request, took, outcome)
 	for _, denied := range p.Denied {
 		lines = append(lines, t.screen.paint(yellow, "    the sandbox refused: "+Line(denied)))
 	}
@@ -285,11 +293,10 @@ func (t *teller) callLine(symbol string, color ink, p journal.ToolRequest, took,
 	} else if p.Permission.Verdict != "" {
 		judged = Line(string(p.Permission.Verdict))
 	}
-	meta := "  "
-	if judged != "" {
-		meta += judged + " · "
+	meta := strings.Join(slices.DeleteFunc([]string{judged, took}, func(s string) bool { return s == "" }), " · ")
+	if meta != "" {
+		meta = "  " + meta
 	}
-	meta += took
 	columns := t.screen.columns()
 	if columns > 0 {
 		left := max(16, columns-1-Width("  ✓ "+tool+" ")-Width(meta)-len(" · "))
@@ -315,7 +322,11 @@ func (t *teller) callLine(symbol string, color ink, p journal.ToolRequest, took,
 		ink = yellow
 	}
 	line += t.screen.paint(ink, meta)
-	if outcome != "" {
+	switch {
+	case outcome == "":
+	case meta == "":
+		line += "  " + outcome
+	default:
 		line += t.screen.paint(dim, " · ") + outcome
 	}
 	return []string{line}
@@ -335,14 +346,13 @@ func describe(p journal.ToolRequest) string {
 
 func (t *teller) verify(p journal.Verify) []string {
 	verdict, color := "PASS", success
-	when := ""
 	if !p.OK {
 		verdict, color = "FAIL", failure
 	}
 	if p.Base { // red before the change is what a proof needs, so it is no alarm
-		when, color = " before any change", dim
+		verdict, color = verdict+" before any change", dim
 	}
-	lines := []string{"  " + t.screen.paint(cyan, "▸") + " verify" + when + " " + t.screen.paint(bold, Line(p.Verifier)) + "  " +
+	lines := []string{"  " + t.screen.paint(cyan, "▸") + " verify " + t.screen.paint(bold, Line(p.Verifier)) + "  " +
 		t.screen.paint(color, verdict) + t.screen.paint(dim, "  "+millis(p.DurationMS))}
 	if p.Summary != "" {
 		lines[0] += t.screen.paint(dim, " · ") + Cut(Line(p.Summary), 100)
@@ -370,7 +380,7 @@ func matters(output string, n int) []string {
 			continue
 		}
 		all = append(all, line)
-		if telling.MatchString(line) {
+		if telling.MatchString(line) && line != "FAIL" {
 			picked = append(picked, line)
 		}
 	}
@@ -413,6 +423,9 @@ func Degraded(s Screen, p journal.Degraded) []string {
 
 func (t *teller) ended(p journal.SessionEnd) []string {
 	t.end = &p
+	if p.Exit == 1 && !t.story {
+		p.Reason = "" // the program itself says it last, on standard error
+	}
 	return t.block(ending(t.screen, p))
 }
 
@@ -424,6 +437,8 @@ func ending(s Screen, p journal.SessionEnd) []string {
 		word, color = "proved", success
 	case p.Standing != "":
 		word, color = Line(p.Standing), alarm
+	case p.Exit == 1:
+		word = "fault"
 	case p.Exit == 4:
 		word = "failed"
 	case p.Exit == 5:
