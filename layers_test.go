@@ -50,7 +50,10 @@ var layers = map[string][]string{
 	"internal/verifier":       {"effect", "tool", "verify"},
 	"internal/demo":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "verify", "loop", "harness",
-		"internal/projection", "internal/demo"},
+		"internal/projection", "internal/demo", "internal/render"},
+
+	// viewers
+	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
 	"tool/tooltest": {"effect", "tool"},
@@ -65,7 +68,8 @@ var owners = map[string]string{
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",
 	"github.com/oklog/ulid/v2":          "journal",
-	"golang.org/x/term":                 "internal/cli",
+	"github.com/spf13/pflag":            "internal/cli",
+	"golang.org/x/term":                 "internal/render",
 	"github.com/bmatcuk/doublestar/v4":  "tools",
 	"github.com/elastic/go-seccomp-bpf": "internal/sandbox",
 }
