@@ -26,6 +26,7 @@ var layers = map[string][]string{
 	"journal": {"message", "effect"},
 	"tool":    {"message", "effect"},
 	"policy":  {"message", "effect"},
+	"handoff": {},
 
 	// meeting points
 	"model":           {"message"},
@@ -33,7 +34,7 @@ var layers = map[string][]string{
 	"verify":          {"message", "effect"},
 
 	// loops
-	"loop": {"message", "effect", "journal", "tool", "policy", "model", "verify", "internal/projection"},
+	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "model", "model/rehearsal", "verify", "loop", "tools",
@@ -43,7 +44,7 @@ var layers = map[string][]string{
 
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
-	"internal/shell":          {"effect"},
+	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
