@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -35,18 +34,16 @@ func TestFiles(t *testing.T) {
 	if got, err := e.ReadFile(file); err != nil || string(got) != "one" {
 		t.Errorf("%q, %v", got, err)
 	}
-	if runtime.GOOS != "windows" {
-		if info, err := os.Stat(file); err != nil || info.Mode() != 0o644 {
-			t.Errorf("%v, %v", info.Mode(), err)
-		}
-		if err := os.Chmod(file, 0o751); err != nil {
-			t.Fatal(err)
-		}
+	if info, err := os.Stat(file); err != nil || info.Mode() != 0o644 {
+		t.Errorf("%v, %v", info.Mode(), err)
+	}
+	if err := os.Chmod(file, 0o751); err != nil {
+		t.Fatal(err)
 	}
 	if err := s.Env(write, filepath.Join(s.workspace, "a")).WriteFile("b/c.txt", []byte("two")); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := e.Stat("a/b/c.txt"); err != nil || info.Size != 3 || info.Name != "c.txt" || (runtime.GOOS != "windows" && info.Mode != 0o751) {
+	if info, err := e.Stat("a/b/c.txt"); err != nil || info.Size != 3 || info.Name != "c.txt" || info.Mode != 0o751 {
 		t.Errorf("%+v, %v", info, err)
 	}
 	list, err := e.ReadDir("a/b")

@@ -147,16 +147,16 @@ func drop(p *Program) {
 }
 
 func clearInheritable() syscall.Errno {
-	type data struct{ effective, permitted, inheritable uint32 }
+	const inheritable = 2 // after effective and permitted
 	hdr := struct {
 		version uint32
 		pid     int32
 	}{version: 0x20080522}
-	var d [2]data
+	var d [2][3]uint32
 	if _, _, e := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&d)), 0); e != 0 {
 		return e
 	}
-	d[0].inheritable, d[1].inheritable = 0, 0
+	d[0][inheritable], d[1][inheritable] = 0, 0
 	_, _, e := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&d)), 0)
 	return e
 }
