@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belay/effect"
 	"belay/journal"
@@ -23,6 +24,7 @@ type teller struct {
 	calls   map[string]journal.ToolRequest // requested, without a result yet
 	order   []string                       // their ids, as they came
 	model   string
+	script  bool // the model is a script
 	turn    int
 	turns   int
 	cost    message.Cost
@@ -96,7 +98,7 @@ func (t *teller) block(lines []string) []string {
 func (t *teller) start(p journal.SessionStart) []string {
 	t.model = Line(p.Model.ID)
 	kind := ""
-	if p.Model.Scripted {
+	if t.script = p.Model.Scripted; t.script {
 		kind = " (a script, not a model)"
 	}
 	lines := []string{
@@ -369,18 +371,22 @@ func (t *teller) verify(p journal.Verify) []string {
 }
 
 // telling finds the lines of a failing program's output that say what is wrong.
-var telling = regexp.MustCompile(`(?i)(\bfail|error|panic|fatal|assert|expected|\bwant|\bgot\b|cannot|undefined|not found|no such|denied|:\d+:)`)
+// It is compiled when it is first needed: the program's start must cost nothing.
+var telling = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(\bfail|error|panic|fatal|assert|expected|\bwant|\bgot\b|cannot|undefined|not found|no such|denied|:\d+:)`)
+})
 
 // matters picks at most n lines of a failing output: those that look like a reason, else its end.
 func matters(output string, n int) []string {
 	var all, picked []string
+	reason := telling()
 	for line := range strings.SplitSeq(output, "\n") {
 		line = strings.ReplaceAll(strings.TrimRight(line, " \t"), "\t", "    ")
 		if strings.TrimSpace(line) == "" {
 			continue
 		}
 		all = append(all, line)
-		if telling.MatchString(line) && line != "FAIL" {
+		if reason.MatchString(line) && line != "FAIL" {
 			picked = append(picked, line)
 		}
 	}
@@ -426,11 +432,12 @@ func (t *teller) ended(p journal.SessionEnd) []string {
 	if p.Exit == 1 && !t.story {
 		p.Reason = "" // the program itself says it last, on standard error
 	}
-	return t.block(ending(t.screen, p))
+	return t.block(t.ending(p))
 }
 
 // ending is the last word on a session: what may be claimed, why, and what it took.
-func ending(s Screen, p journal.SessionEnd) []string {
+func (t *teller) ending(p journal.SessionEnd) []string {
+	s := t.screen
 	word, color := "stopped", failure
 	switch {
 	case p.Exit == 0 && p.Standing == string(verify.Proved):
@@ -449,14 +456,18 @@ func ending(s Screen, p journal.SessionEnd) []string {
 		word, color = "interrupted", alarm
 	}
 	line := s.paint(color, word)
-	if p.Reason != "" {
+	if p.Reason != "" && p.Reason != word {
 		line += "  " + Line(p.Reason)
 	}
-	return []string{line, s.paint(dim, spent(int64(p.Turns), p.Usage, p.Cost)+fmt.Sprintf(" · exit %d", p.Exit))}
+	return []string{line, s.paint(dim, t.spent(int64(p.Turns), p.Usage, p.Cost)+fmt.Sprintf(" · exit %d", p.Exit))}
 }
 
-func spent(turns int64, u message.Usage, c message.Cost) string {
-	return fmt.Sprintf("%s · %s tokens in, %s out · %s", plural(turns, "turn"), Count(u.Total()-u.Output), Count(u.Output), c)
+func (t *teller) spent(turns int64, u message.Usage, c message.Cost) string {
+	s := fmt.Sprintf("%s · %s tokens in, %s out · %s", plural(turns, "turn"), Count(u.Total()-u.Output), Count(u.Output), c)
+	if t.script && c != 0 {
+		s += " pretended (a script costs nothing)"
+	}
+	return s
 }
 
 // Proofs is the evidence a run leaves, one verifier after the other.
