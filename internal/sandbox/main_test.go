@@ -17,9 +17,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	process := os.Getenv("BELAY_TEST_PROCESS")
+	if process == "uninitialised" {
+		fmt.Println(Probe(context.Background()))
+		os.Exit(0)
+	}
 	helper.Init()
-	switch os.Getenv("BELAY_TEST_PROCESS") {
-	case "leaver":
+	if process == "leaver" {
 		leaver()
 	}
 	os.Exit(m.Run())
