@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -244,13 +243,11 @@ func self() string {
 	return "belay"
 }
 
-var goRunCache = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
-
 // builtByGoRun recognises an executable that `go run` made: below go-build…/ in a temporary folder, or in the
 // build cache in a folder <64 hex>-d.
 func builtByGoRun(path string) bool {
 	dir := filepath.Dir(path)
-	if goRunCache.MatchString(filepath.Base(dir)) {
+	if hash, ok := strings.CutSuffix(filepath.Base(dir), "-d"); ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == "" {
 		return true
 	}
 	return strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "go-build") && filepath.Base(dir) == "exe"
