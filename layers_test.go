@@ -37,7 +37,7 @@ var layers = map[string][]string{
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
 
 	// assembly
-	"harness": {"message", "effect", "journal", "tool", "policy", "model", "model/rehearsal", "verify", "loop", "tools",
+	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/rehearsal", "verify", "loop", "tools",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -76,7 +76,7 @@ var owners = map[string]string{
 }
 
 // shared libraries may be imported anywhere.
-var shared = []string{"golang.org/x/sys"}
+var shared = []string{"golang.org/x/sys", "github.com/google/go-cmp"}
 
 // TestLayers reads every package and holds its imports against the rules above.
 func TestLayers(t *testing.T) {

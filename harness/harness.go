@@ -6,9 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"belay/effect"
+	"belay/handoff"
 	"belay/internal/projection"
 	"belay/internal/sandbox"
 	"belay/internal/snapshot"
@@ -76,10 +79,21 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 			cfg.Observe(e)
 		}
 	}
+	return a.work(ctx, log)
+}
+
+// work runs the loop on the log and keeps the note it leaves beside the journal.
+func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
 	a.loop.Log = log
+	a.loop.Handoff = func(n handoff.Note) (string, error) {
+		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
+	}
 	out, err := loop.Run(ctx, a.loop)
 	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
 }
+
+// handoffName is the note for the next reader, in the run's directory.
+const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
