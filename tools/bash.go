@@ -119,7 +119,7 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 	if args.TimeoutMS > 0 {
 		timeout = min(time.Duration(args.TimeoutMS)*time.Millisecond, maxTimeout)
 	}
-	output := newCapture(captureEnd)
+	output := tool.NewCapture(tool.CaptureLimit)
 	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: environment, Output: output, Timeout: timeout})
 	switch {
 	case errors.Is(err, tool.ErrDenied):
@@ -130,8 +130,8 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 	return bashResult(place, output, exit, timeout), nil
 }
 
-func bashResult(place tool.Place, output *capture, exit tool.Exit, timeout time.Duration) tool.Result {
-	text := output.text()
+func bashResult(place tool.Place, output *tool.Capture, exit tool.Exit, timeout time.Duration) tool.Result {
+	text := visible(output.String())
 	lines := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {
 		text += "\n"
@@ -152,7 +152,7 @@ func bashResult(place tool.Place, output *capture, exit tool.Exit, timeout time.
 		Status:  tool.Success,
 		Summary: fmt.Sprintf("%s · %s", ended, plural(lines, "line")),
 		Text:    fmt.Sprintf("%s[%s · %.1fs · cwd %s]", text, ended, exit.Duration.Seconds(), place.Dir),
-		Stats:   tool.Stats{Duration: exit.Duration, Bytes: output.total, Exit: &code, Denied: exit.Denied},
+		Stats:   tool.Stats{Duration: exit.Duration, Bytes: output.Total(), Exit: &code, Denied: exit.Denied},
 		Context: tool.Context{Dir: place.Dir},
 	}
 	switch {

@@ -3,7 +3,6 @@ package tools
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -110,9 +109,9 @@ func TestBashWithoutBash(t *testing.T) {
 		t.Error("bash's own syntax is given to a plain sh")
 	}
 	e := tooltest.NewEnv(t, nil)
-	out := newCapture(1000)
-	if exit, err := e.Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", "--", "echo hi"}, Output: out}); err != nil || exit.Code != 0 || out.text() != "hi\n" {
-		t.Errorf("sh takes no --: %v %v %q", exit, err, out.text())
+	out := tool.NewCapture(1000)
+	if exit, err := e.Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", "--", "echo hi"}, Output: out}); err != nil || exit.Code != 0 || out.String() != "hi\n" {
+		t.Errorf("sh takes no --: %v %v %q", exit, err, out.String())
 	}
 }
 
@@ -122,33 +121,6 @@ func TestBashDoesNotReadStartFiles(t *testing.T) {
 	r, err := Bash{}.Run(context.Background(), e, tool.Call{Name: "Bash", Args: json.RawMessage(args("command", "echo fine"))})
 	if err != nil || strings.Contains(r.Text, "EVIL") || !strings.Contains(r.Text, "fine") {
 		t.Errorf("%v: %s", err, r.Text)
-	}
-}
-
-func TestCapture(t *testing.T) {
-	for _, size := range []int{0, 5, 10, 19, 20, 21, 35, 1000} {
-		for _, step := range []int{1, 3, 7, 25, 2000} {
-			var whole strings.Builder
-			for i := 0; whole.Len() < size; i++ {
-				whole.WriteByte(byte('a' + i%26))
-			}
-			s := whole.String()
-			c := newCapture(10)
-			for rest := s; rest != ""; {
-				k := min(step, len(rest))
-				if n, err := c.Write([]byte(rest[:k])); n != k || err != nil {
-					t.Fatal(n, err)
-				}
-				rest = rest[k:]
-			}
-			want := s
-			if size > 20 {
-				want = s[:10] + fmt.Sprintf("\n[… %d bytes of %d not kept: only the first and last 10 are]\n", size-20, size) + s[size-10:]
-			}
-			if diff := cmp.Diff(want, c.text()); diff != "" {
-				t.Errorf("%d bytes in steps of %d: %s", size, step, diff)
-			}
-		}
 	}
 }
 

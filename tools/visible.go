@@ -4,62 +4,8 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 )
-
-// captureEnd is how many bytes of each end of an output are kept in memory: 1 MiB.
-const captureEnd = 1 << 20
-
-// capture keeps the first and the last bytes of a stream of any length in bounded memory.
-type capture struct {
-	mu    sync.Mutex
-	end   int
-	head  []byte
-	tail  []byte // a ring once it is full
-	next  int    // where the ring goes on
-	total int64
-}
-
-func newCapture(end int) *capture { return &capture{end: end} }
-
-func (c *capture) Write(p []byte) (int, error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	n := len(p)
-	c.total += int64(n)
-	if room := c.end - len(c.head); room > 0 {
-		take := min(room, len(p))
-		c.head = append(c.head, p[:take]...)
-		p = p[take:]
-	}
-	if len(p) > c.end {
-		p = p[len(p)-c.end:]
-	}
-	if room := c.end - len(c.tail); room > 0 {
-		take := min(room, len(p))
-		c.tail = append(c.tail, p[:take]...)
-		p = p[take:]
-	}
-	for len(p) > 0 {
-		k := copy(c.tail[c.next:], p)
-		c.next = (c.next + k) % c.end
-		p = p[k:]
-	}
-	return n, nil
-}
-
-// text is the stream as a person at a terminal would see it, with a marker for what was not kept.
-func (c *capture) text() string {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	missing := c.total - int64(len(c.head)+len(c.tail))
-	tail := string(c.tail[c.next:]) + string(c.tail[:c.next])
-	if missing <= 0 {
-		return visible(string(c.head) + tail)
-	}
-	return visible(string(c.head)) + fmt.Sprintf("\n[… %d bytes of %d not kept: only the first and last %d are]\n", missing, c.total, c.end) + visible(tail)
-}
 
 var (
 	// escapes are terminal sequences: CSI, OSC and the like, and two-character ones.
