@@ -106,7 +106,7 @@ func (s *session) end(out Outcome, fault error) (Outcome, error) {
 
 // entry makes a journal entry of the running turn.
 func (s *session) entry(t journal.Type, payload any) journal.Entry {
-	return journal.Entry{Type: t, Turn: s.turns, Payload: payload}
+	return journal.Entry{Type: t, Session: s.guard.session, Turn: s.turns, Payload: payload}
 }
 
 // record makes events durable before anything that depends on them is done.
