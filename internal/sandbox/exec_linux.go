@@ -113,8 +113,9 @@ func (e *env) source() (from string, cleanup func(), err error) {
 	return copied, cleanup, nil
 }
 
-// watch looks which protected paths do not exist; the function that it gives moves those that a command has
-// made out of the workspace, and says so.
+// watch looks which protected paths do not exist and which are symbolic links: neither can be mounted over. The
+// function that it gives moves those that a command has made or replaced out of the workspace, puts links
+// back, and says so.
 func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
 	if access != effect.ReadWrite {
 		return func() ([]string, error) { return nil, nil }
@@ -125,7 +126,24 @@ func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
 			absent = append(absent, rel)
 		}
 	}
+	links := map[string]string{}
+	for _, rel := range append(s.readOnlyPaths(), ".git") {
+		if target, err := os.Readlink(filepath.Join(s.workspace, rel)); err == nil {
+			links[rel] = target
+		}
+	}
 	return func() (taken []string, err error) {
+		for rel, target := range links {
+			path := filepath.Join(s.workspace, rel)
+			if now, lerr := os.Readlink(path); lerr == nil && now == target {
+				continue
+			}
+			if rerr := s.restoreLink(rel, target); rerr != nil {
+				err = errors.Join(err, fmt.Errorf("putting back the link %s, which a command must not change: %w", path, rerr))
+				continue
+			}
+			taken = append(taken, fmt.Sprintf("write %s: it is protected and was put back after the command", path))
+		}
 		for _, rel := range absent {
 			path := filepath.Join(s.workspace, rel)
 			if _, lerr := os.Lstat(path); lerr != nil {
@@ -139,6 +157,26 @@ func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
 		}
 		return taken, err
 	}
+}
+
+func (s *Sandbox) restoreLink(rel, target string) error {
+	if exists(filepath.Join(s.workspace, rel)) {
+		if err := s.quarantine(rel); err != nil {
+			return err
+		}
+	}
+	root, err := os.OpenRoot(s.workspace)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	if err := root.Symlink(target, rel); err != nil {
+		return err
+	}
+	if os.Geteuid() == 0 {
+		return root.Lchown(rel, s.uid, s.gid)
+	}
+	return nil
 }
 
 func (s *Sandbox) quarantine(rel string) error {
