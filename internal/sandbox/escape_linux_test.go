@@ -212,6 +212,32 @@ func TestRepository(t *testing.T) {
 	}
 }
 
+// TestWorktree has a workspace that is a linked worktree, and one that claims to be one.
+func TestWorktree(t *testing.T) {
+	repo := filepath.Join(t.TempDir(), "repo")
+	put(t, filepath.Join(repo, "file"), "1\n")
+	outside(t, repo, "git", "init", "-q")
+	outside(t, repo, "git", "add", ".")
+	outside(t, repo, "git", "commit", "-qm", "first")
+	s := newSandbox(t, nil)
+	needIsolation(t, s)
+	linked := filepath.Join(t.TempDir(), "linked")
+	outside(t, repo, "git", "worktree", "add", "-q", linked)
+	put(t, filepath.Join(linked, "new"), "")
+	real := newSandbox(t, func(c *Config) { c.Workspace = linked })
+	if out := must(t, real.Env(write, ""), "git log --format=%s && git status --short"); out != "first\n?? new" {
+		t.Errorf("%q", out)
+	}
+	if out, exit := sh(t, real.Env(write, ""), "echo x >> '"+repo+"/.git/config' || echo x > .git"); exit.Code == 0 {
+		t.Errorf("the repository was changed: %s", out)
+	}
+	// Another worktree's file does not make this its worktree.
+	forged := newSandbox(t, func(c *Config) { put(t, filepath.Join(c.Workspace, ".git"), get(t, filepath.Join(linked, ".git"))) })
+	if out, exit := sh(t, forged.Env(read, ""), "ls '"+repo+"/.git'"); exit.Code == 0 {
+		t.Errorf("a repository was shown to a stranger: %s", out)
+	}
+}
+
 // TestUninitialised probes in a program that never called Init.
 func TestUninitialised(t *testing.T) {
 	c := exec.Command("/proc/self/exe")
