@@ -1,0 +1,133 @@
+package rehearsal
+
+import (
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/goccy/go-yaml/ast"
+
+	"belay/model"
+)
+
+// Failure is an error that a provider would send instead of a reply.
+type Failure struct {
+	Status          int // HTTP status
+	RetryAfter      time.Duration
+	Message         string
+	ContextTooLarge bool
+}
+
+// Error returns it as a client would report it.
+func (f Failure) Error() *model.Error {
+	return &model.Error{Class: classOf(f.Status), Status: f.Status, RetryAfter: f.RetryAfter, ContextTooLarge: f.ContextTooLarge, Message: f.Message}
+}
+
+func classOf(status int) model.Class {
+	switch {
+	case status >= 500, status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests:
+		return model.Transient
+	case status == http.StatusUnauthorized, status == http.StatusPaymentRequired, status == http.StatusForbidden, status == http.StatusNotFound:
+		return model.Environment
+	}
+	return model.Validation
+}
+
+// Cut ends a stream before its terminal event.
+type Cut struct {
+	After int // events that still arrive; negative is half of them
+}
+
+// events returns how many of total events arrive: never the last one.
+func (c Cut) events(total int) int {
+	if c.After < 0 {
+		return total / 2
+	}
+	return min(c.After, total-1)
+}
+
+func (d *document) failure(n ast.Node) (*Failure, error) {
+	fields, err := d.fields(n, "error", failureKeys...)
+	if err != nil {
+		return nil, err
+	}
+	var f Failure
+	for _, field := range fields {
+		switch field.name {
+		case "status":
+			var status int64
+			status, err = d.integer(field.node, "status", 400, 599)
+			f.Status = int(status)
+		case "retry_after":
+			var seconds float64
+			seconds, err = d.amount(field.node, "retry_after", 3600)
+			f.RetryAfter = time.Duration(seconds * float64(time.Second))
+		case "message":
+			f.Message, err = d.text(field.node, "message")
+		case "context_too_large":
+			f.ContextTooLarge, err = d.boolean(field.node, "context_too_large")
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	if f.Status == 0 {
+		return nil, d.errorf(position(n), "error needs a status from 400 to 599, such as 429, 529 or 401")
+	}
+	if f.Message == "" {
+		f.Message = "the script answers with an error"
+		if text := http.StatusText(f.Status); text != "" {
+			f.Message = fmt.Sprintf("the script answers %q", text)
+		}
+	}
+	return &f, nil
+}
+
+func (d *document) cut(n ast.Node) (*Cut, error) {
+	if b, ok := n.(*ast.BoolNode); ok {
+		if !b.Value {
+			return nil, nil
+		}
+		return &Cut{After: -1}, nil
+	}
+	if _, ok := number(n); !ok {
+		return nil, d.wrong(n, "cut_stream", "true, or how many events arrive")
+	}
+	after, err := d.integer(n, "cut_stream", 0, 1_000_000)
+	return &Cut{After: int(after)}, err
+}
+
+// Spent remembers which failures and cuts were sent: each is used up once it was. The zero value is ready, and
+// safe for concurrent use.
+type Spent struct {
+	mu   sync.Mutex
+	sent map[spentKey]bool
+}
+
+type spentKey struct {
+	label string
+	cut   bool
+}
+
+// Next returns what comes instead of the turn's whole reply this time: a failure first, then a cut, then neither.
+// A failure of a turn that has no reply is never used up.
+func (s *Spent) Next(t Turn) (*Failure, *Cut) {
+	if t.Failure == nil && t.Cut == nil {
+		return nil, nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.sent == nil {
+		s.sent = map[spentKey]bool{}
+	}
+	if key := (spentKey{t.Label, false}); t.Failure != nil && (!t.hasReply || !s.sent[key]) {
+		s.sent[key] = true
+		return t.Failure, nil
+	}
+	if key := (spentKey{t.Label, true}); t.Cut != nil && !s.sent[key] {
+		s.sent[key] = true
+		return nil, t.Cut
+	}
+	return nil, nil
+}
