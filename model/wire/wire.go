@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -249,4 +250,21 @@ func Broken(err error) error {
 		return stream.Truncated(nil)
 	}
 	return stream.Truncated(err)
+}
+
+// The headers that tell a server on this machine, which may be a rehearsal, what its dialect has no words for.
+const (
+	RepliesHeader = "Belay-Replies" // how many replies of the main loop came before
+	PurposeHeader = "Belay-Purpose" // what the request is for, where it is not the main loop's
+)
+
+// Place adds these headers, for local servers only: they are no provider's business.
+func (e *Endpoint) Place(h http.Header, req model.Request) {
+	if !e.Local() {
+		return
+	}
+	h.Set(RepliesHeader, strconv.Itoa(req.Replies))
+	if req.Purpose != model.MainLoop {
+		h.Set(PurposeHeader, string(req.Purpose))
+	}
 }
