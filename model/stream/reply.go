@@ -231,3 +231,6 @@ func size(blocks []message.Block) (n int) {
 	}
 	return n
 }
+
+// HasCalls says that a call has begun.
+func (r *Reply) HasCalls() bool { return len(r.calls.slots) > 0 }
