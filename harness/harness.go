@@ -92,6 +92,9 @@ type agent struct {
 	loop   loop.Config
 }
 
+// isolated says whether commands run in a sandbox; where they do not, the run is read-only.
+func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
+
 // build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
 func build(ctx context.Context, cfg Config) (*agent, error) {
 	if strings.TrimSpace(cfg.Task) == "" {
@@ -119,7 +122,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(ctx, sandbox.Config{Workspace: a.place.Workspace, Home: a.home})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
@@ -130,14 +133,14 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	for _, v := range verifiers {
 		names = append(names, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, registry.Specs(), a.level.Isolated(), names); err != nil {
+	if a.system, err = systemPrompt(a.place.Workspace, registry.Specs(), a.isolated(), names); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.level.Isolated(), Headless: true}
+		Sandboxed: a.isolated(), Headless: true}
 	a.loop = loop.Config{
 		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
 		Judge:  func(set effect.Set) policy.Decision { return policy.Judge(set, situation) },
@@ -157,8 +160,8 @@ func (a *agent) verifiers(lines []string, box *sandbox.Sandbox, tree func(contex
 	}
 	var all []verify.Verifier
 	for _, line := range lines {
-		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: a.level.Name, Tree: tree,
-			Env: box.Trusted(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
+		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation), Tree: tree,
+			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
 	}
 	return all
 }
@@ -173,7 +176,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: cfg.Model, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
-		Mode:  string(a.mode), Sandbox: a.level.Name, Projection: projection.Version,
+		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
 	}
 	for _, v := range a.loop.Verifiers {
@@ -181,7 +184,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		start.Named = start.Named || v.Named()
 	}
 	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
-	if !a.level.Isolated() {
+	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
 	}
 	return append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})

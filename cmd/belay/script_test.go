@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/aymanbagabas/go-udiff" // its source is what the story udiff.txtar repairs
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"belay"

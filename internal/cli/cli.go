@@ -1,0 +1,204 @@
+// Package cli is the command line of belay: one file a verb, and the only place that turns outcomes into exit codes.
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"belay/harness"
+	"belay/internal/render"
+	"belay/loop"
+	"belay/model"
+)
+
+// app is what every verb works with: the streams, and the harness.
+type app struct {
+	in       io.Reader
+	out, err io.Writer
+	run      func(context.Context, harness.Config) (harness.Result, error)
+	home     func() (string, error)
+}
+
+// Main runs one command line and returns the exit code of the process.
+func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, home: harness.DefaultHome}
+	return a.main(ctx, args)
+}
+
+func (a *app) main(ctx context.Context, args []string) (code int) {
+	defer func() {
+		if v := recover(); v != nil {
+			code = a.crashed(v, args)
+		}
+	}()
+	root := a.root()
+	root.SetArgs(args)
+	_, err := root.ExecuteContextC(ctx)
+	return a.report(err, wantsJSON(args))
+}
+
+// outcome ends a command with an exit code and nothing more to say: everything was said before.
+type outcome loop.Exit
+
+func (o outcome) Error() string { return fmt.Sprintf("exit %d", int(o)) }
+
+// exitCode is the one place where an error becomes an exit code.
+func exitCode(err error) loop.Exit {
+	var (
+		done  outcome
+		usage *harness.UsageError
+		fault *model.Error
+	)
+	switch {
+	case err == nil:
+		return loop.ExitProved
+	case errors.As(err, &done):
+		return loop.Exit(done)
+	case errors.As(err, &usage):
+		return loop.ExitUsage
+	case errors.Is(err, context.Canceled):
+		return loop.ExitInterrupted
+	case errors.As(err, &fault) && fault.Class == model.Environment:
+		return loop.ExitEnvironment
+	}
+	return loop.ExitFault
+}
+
+// report says what went wrong, once, and returns the exit code.
+func (a *app) report(err error, asJSON bool) int {
+	code := exitCode(err)
+	var done outcome
+	switch {
+	case err == nil || errors.As(err, &done):
+	case errors.Is(err, syscall.EPIPE): // the reader has seen enough
+	case asJSON:
+		a.json(failure{render.Clean(err.Error()), int(code)})
+	default:
+		text := strings.TrimSpace(render.Clean(err.Error()))
+		fmt.Fprintln(a.err, "belay: "+text)
+	}
+	return int(code)
+}
+
+// failure is what `--json` prints where there is no result.
+type failure struct {
+	Error string `json:"error"`
+	Exit  int    `json:"exit"`
+}
+
+// json prints one value as indented JSON.
+func (a *app) json(v any) error {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(v); err != nil {
+		return fmt.Errorf("encode JSON: %w", err)
+	}
+	_, err := a.out.Write(b.Bytes())
+	return err
+}
+
+// wantsJSON looks for --json where flags may not have been parsed at all.
+func wantsJSON(args []string) bool {
+	for _, arg := range args {
+		switch arg {
+		case "--json", "--json=true":
+			return true
+		case "--":
+			return false
+		}
+	}
+	return false
+}
+
+func usagef(format string, args ...any) error {
+	return &harness.UsageError{Err: fmt.Errorf(format, args...)}
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "belay",
+		Short: "Run AI agents that you can trust",
+		Long: `belay runs a tool-calling model in a loop that you can trust. Every action is judged by a policy, contained by
+a sandbox and recorded in a journal. "Finished" means proved by belay, never claimed by the model.`,
+		Example: `  belay demo                                   watch a run from start to proof; needs no model and no network
+  belay run "make the tests pass" --model rehearsal:script.yaml
+  belay show last                              read what happened`,
+		SilenceUsage:  true,
+		SilenceErrors: true,
+		Args:          a.noSuchCommand,
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	root.CompletionOptions.HiddenDefaultCmd = false
+	root.SetIn(a.in)
+	root.SetOut(a.out)
+	root.SetErr(a.err)
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.replayCommand(), a.journalCommand(), a.versionCommand())
+	cobra.EnableCommandSorting = false
+	return root
+}
+
+// noSuchCommand is the Args of a command that only has subcommands.
+func (a *app) noSuchCommand(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	cmd.SuggestionsMinimumDistance = 2
+	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
+		return usagef("there is no command %q. Did you mean `%s %s`?", args[0], cmd.CommandPath(), near[0])
+	}
+	if strings.Contains(args[0], " ") && !cmd.HasParent() {
+		return usagef("there is no command %q. To give belay a task: belay run %q", args[0], args[0])
+	}
+	return usagef("there is no command %q. `%s --help` lists the commands", args[0], cmd.CommandPath())
+}
+
+// exactly wants n arguments and says what they are.
+func exactly(n int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		switch {
+		case len(args) == n:
+			return nil
+		case n == 0:
+			return usagef("`%s` takes no argument, and got %q", cmd.CommandPath(), args[0])
+		}
+		return usagef("`%s` takes %s, and got %d arguments. For example:\n%s", cmd.CommandPath(), what, len(args), cmd.Example)
+	}
+}
+
+// self is how this program can be started again by the person who reads a hint.
+func self() string {
+	path, err := os.Executable()
+	if err == nil && builtByGoRun(path) {
+		return "go run ./cmd/belay"
+	}
+	if arg0 := os.Args[0]; strings.ContainsRune(arg0, filepath.Separator) && !strings.ContainsAny(arg0, " '\"$`") {
+		return arg0
+	}
+	return "belay"
+}
+
+var goRunCache = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
+
+// builtByGoRun recognises an executable that `go run` made: below go-build…/ in a temporary folder, or in the
+// build cache in a folder <64 hex>-d.
+func builtByGoRun(path string) bool {
+	dir := filepath.Dir(path)
+	if goRunCache.MatchString(filepath.Base(dir)) {
+		return true
+	}
+	return strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "go-build") && filepath.Base(dir) == "exe"
+}

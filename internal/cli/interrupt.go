@@ -1,0 +1,41 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"syscall"
+
+	"belay/loop"
+)
+
+// interruptible makes the first SIGINT or SIGTERM cancel the context after saying so, and the second leave at
+// once. A write to a closed pipe becomes an ordinary error, so that the run can end in order.
+func interruptible(ctx context.Context, say func(string)) (context.Context, func()) {
+	ctx, cancel := context.WithCancel(ctx)
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	pipe := make(chan os.Signal, 1)
+	signal.Notify(pipe, syscall.SIGPIPE)
+	done := make(chan struct{})
+	go func() {
+		for n := 0; ; n++ {
+			select {
+			case <-done:
+				return
+			case <-signals:
+			}
+			if n > 0 {
+				os.Exit(int(loop.ExitInterrupted))
+			}
+			cancel() // before saying so: the terminal may be the one that hangs
+			say("stopping; press again to leave at once")
+		}
+	}()
+	return ctx, func() {
+		signal.Stop(signals)
+		signal.Stop(pipe)
+		close(done)
+		cancel()
+	}
+}

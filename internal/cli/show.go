@@ -1,0 +1,70 @@
+package cli
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"belay/internal/render"
+	"belay/journal"
+)
+
+func (a *app) showCommand() *cobra.Command {
+	var asJSON, full bool
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "Tell the story of a run",
+		Long: `Tell the story of a run: its task, each turn's words and calls with class and verdict, what was verified, how it
+ended and what proves it. A run that is still being written is told as far as it goes.`,
+		Example:           "  belay show last\n  belay show r_01k5 --full\n  belay show last --json | jq '.[].type'",
+		Args:              oneRun,
+		ValidArgsFunction: a.completeRuns,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			runID, dir, err := a.find(args[0])
+			if err == nil {
+				err = readable(dir)
+			}
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return a.showJSON(dir)
+			}
+			story := render.Story{Screen: a.screen(), Full: full}
+			return damaged(story.Tell(a.out, runID, journal.Read(dir)), runID)
+		},
+	}
+	cmd.Flags().BoolVar(&full, "full", false, "cut nothing: arguments, outputs, thinking")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events as a JSON array")
+	return cmd
+}
+
+// showJSON prints a run's events only when all of them are sound: half an array is no JSON.
+func (a *app) showJSON(dir string) error {
+	events := []journal.Event{}
+	for e, err := range journal.Read(dir) {
+		if err != nil {
+			return damaged(err, e.RunID)
+		}
+		events = append(events, e)
+	}
+	return a.json(events)
+}
+
+// damaged adds to a damaged journal's error what to do about it.
+func damaged(err error, runID string) error {
+	var damage *journal.DamageError
+	if !errors.As(err, &damage) {
+		return err
+	}
+	return &advice{err, "what comes before that line is sound; `" + self() + " journal verify " + runID + "` lists every finding"}
+}
+
+// advice is an error with a second line that says what to do.
+type advice struct {
+	err error
+	do  string
+}
+
+func (e *advice) Error() string { return e.err.Error() + "\n" + e.do }
+func (e *advice) Unwrap() error { return e.err }

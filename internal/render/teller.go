@@ -1,0 +1,460 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+
+	"belay/effect"
+	"belay/journal"
+	"belay/message"
+	"belay/verify"
+)
+
+// teller turns events into lines. Live and Story share it, so that a run reads the same while it works and later.
+type teller struct {
+	screen Screen
+	full   bool // nothing is cut: arguments, outputs, thinking
+	story  bool // with headings for turns
+
+	calls   map[string]journal.ToolRequest // requested, without a result yet
+	order   []string                       // their ids, as they came
+	model   string
+	turn    int
+	turns   int
+	cost    message.Cost
+	usage   message.Usage
+	asked   bool // the task was told
+	end     *journal.SessionEnd
+	gap     bool // the next block wants an empty line before it
+	written bool
+}
+
+// tell is what a person reads about one event; nothing where it says nothing new.
+func (t *teller) tell(e journal.Event) []string {
+	lines, err := t.lines(e)
+	if err != nil {
+		return []string{t.screen.paint(failure, "! "+Line(err.Error()))}
+	}
+	return lines
+}
+
+func (t *teller) lines(e journal.Event) ([]string, error) {
+	switch e.Type {
+	case journal.TypeSessionStart:
+		return decoded(e, t.start)
+	case journal.TypeUserMessage:
+		return decoded(e, t.say)
+	case journal.TypeModelCall:
+		return decoded(e, func(p journal.ModelCall) []string { return t.called(e, p) })
+	case journal.TypeModelReply:
+		return decoded(e, t.reply)
+	case journal.TypeToolRequest:
+		return decoded(e, t.request)
+	case journal.TypeToolResult:
+		return decoded(e, t.result)
+	case journal.TypeVerify:
+		return decoded(e, t.verify)
+	case journal.TypeGuard:
+		return decoded(e, t.guard)
+	case journal.TypeDegraded:
+		return decoded(e, func(p journal.Degraded) []string { return Degraded(t.screen, p) })
+	case journal.TypeSessionEnd:
+		return decoded(e, t.ended)
+	case journal.TypeWriterOpen:
+		return nil, nil
+	}
+	if t.story { // a type of a later version: kept by the journal, named here
+		return []string{t.screen.paint(dim, "  · "+Line(string(e.Type)))}, nil
+	}
+	return nil, nil
+}
+
+func decoded[P any](e journal.Event, tell func(P) []string) ([]string, error) {
+	var p P
+	if err := e.Decode(&p); err != nil {
+		return nil, err
+	}
+	return tell(p), nil
+}
+
+// block puts an empty line before what begins something new.
+func (t *teller) block(lines []string) []string {
+	if len(lines) == 0 {
+		return nil
+	}
+	if t.written {
+		lines = append([]string{""}, lines...)
+	}
+	t.written, t.gap = true, false
+	return lines
+}
+
+func (t *teller) start(p journal.SessionStart) []string {
+	t.model = Line(p.Model.ID)
+	kind := ""
+	if p.Model.Scripted {
+		kind = " (a script, not a model)"
+	}
+	lines := []string{
+		t.screen.paint(bold, t.model) + kind + t.screen.paint(dim, " · mode "+Line(p.Mode)+" · in "+Line(p.Workspace)),
+		t.screen.paint(dim, Cut("sandbox: "+Line(p.Sandbox), t.screen.columns())),
+	}
+	if len(p.Verify) > 0 {
+		how := "detected"
+		if p.Named {
+			how = "named"
+		}
+		lines = append(lines, t.screen.paint(dim, Cut("done when: "+Line(strings.Join(p.Verify, " · "))+" ("+how+")", t.screen.columns())))
+	}
+	return t.block(lines)
+}
+
+func (t *teller) say(p journal.UserMessage) []string {
+	if p.By != "" {
+		return t.block(t.indent("↪ "+Line(p.By)+": ", dim, Clean(p.Text), t.room(12)))
+	}
+	mark := "» "
+	if !t.asked {
+		mark = "task: "
+	}
+	t.asked = true
+	return t.block(t.indent(mark, bold, Clean(p.Text), t.room(12)))
+}
+
+// room is how many lines of a text are shown.
+func (t *teller) room(lines int) int {
+	if t.full {
+		return 0
+	}
+	return lines
+}
+
+// indent wraps text behind a mark. most is the number of lines shown, 0 is all.
+func (t *teller) indent(mark string, i ink, text string, most int) []string {
+	width := t.screen.reading()
+	if width > 0 {
+		width = max(20, width-Width(mark))
+	}
+	lines := wrap(text, width)
+	if most > 0 && len(lines) > most {
+		rest := len(lines) - most
+		lines = append(lines[:most:most], fmt.Sprintf("… %s more", plural(int64(rest), "line")))
+	}
+	for n, line := range lines {
+		lead := strings.Repeat(" ", Width(mark))
+		if n == 0 {
+			lead = mark
+		}
+		lines[n] = strings.TrimRight(lead+t.screen.paint(i, line), " ")
+	}
+	return lines
+}
+
+func (t *teller) called(e journal.Event, p journal.ModelCall) []string {
+	if p.Purpose != "" || e.Turn == t.turn {
+		return nil
+	}
+	t.turn = e.Turn
+	t.turns++
+	if !t.story {
+		t.gap = true
+		return nil
+	}
+	return t.block([]string{t.screen.paint(bold, fmt.Sprintf("turn %d", e.Turn)) +
+		t.screen.paint(dim, fmt.Sprintf("  %s, about %s tokens", plural(int64(p.Messages), "message"), Count(p.Estimate)))})
+}
+
+func (t *teller) reply(p journal.ModelReply) []string {
+	t.cost += p.Cost
+	t.usage = t.usage.Add(p.Usage)
+	if p.Purpose != "" && !t.full {
+		return nil
+	}
+	var lines []string
+	for _, b := range p.Blocks {
+		switch {
+		case b.Kind == message.KindText && strings.TrimSpace(Clean(b.Text)) != "":
+			lines = append(lines, t.indent("  ", plainInk, Clean(b.Text), 0)...)
+		case b.Kind == message.KindThinking && t.full && strings.TrimSpace(Clean(b.Text)) != "":
+			lines = append(lines, t.indent("  ~ ", dim, Clean(b.Text), 0)...)
+		}
+	}
+	switch p.Stop {
+	case message.StopError:
+		lines = append(lines, t.screen.paint(red, "  ! the model call failed: "+Line(p.Error)))
+	case message.StopRefusal:
+		lines = append(lines, t.screen.paint(yellow, "  ! the model declined"))
+	case message.StopLength:
+		lines = append(lines, t.screen.paint(yellow, "  ! the reply was cut by the output limit; nothing in it was executed"))
+	}
+	if t.full {
+		lines = append(lines, t.screen.paint(dim, fmt.Sprintf("  %s · %s in, %s out · %s", millis(p.DurationMS),
+			Count(p.Usage.Total()-p.Usage.Output), Count(p.Usage.Output), p.Cost)))
+	}
+	if t.gap && len(lines) > 0 {
+		return t.block(lines)
+	}
+	return lines
+}
+
+func (t *teller) request(p journal.ToolRequest) []string {
+	if t.calls == nil {
+		t.calls = map[string]journal.ToolRequest{}
+	}
+	t.calls[p.CallID] = p
+	t.order = append(t.order, p.CallID)
+	return nil
+}
+
+// open lists the calls without a result, as they came.
+func (t *teller) open() []journal.ToolRequest {
+	var open []journal.ToolRequest
+	for _, id := range t.order {
+		open = append(open, t.calls[id])
+	}
+	return open
+}
+
+func (t *teller) result(p journal.ToolResult) []string {
+	request, ok := t.calls[p.CallID]
+	if !ok {
+		request = journal.ToolRequest{CallID: p.CallID, Tool: "call " + p.CallID}
+	}
+	delete(t.calls, p.CallID)
+	t.order = slices.DeleteFunc(t.order, func(id string) bool { return id == p.CallID })
+
+	symbol, color := "✓", green
+	switch {
+	case request.Permission.Verdict == effect.Deny || request.Permission.Verdict == effect.Ask:
+		symbol, color = "⊘", yellow
+	case p.Status == "partial":
+		symbol, color = "◐", yellow
+	case p.Status != "success":
+		symbol, color = "✗", red
+	}
+	outcome := Line(p.Summary)
+	if symbol == "⊘" && request.Permission.Reason != "" {
+		outcome = Line(request.Permission.Reason)
+	}
+	if outcome == "" || (outcome == p.Code && p.Text != "") {
+		first, _, _ := strings.Cut(strings.TrimSpace(Clean(p.Text)), "\n")
+		outcome = Line(first)
+	}
+	lines := t.callLine(symbol, color, request, millis(p.DurationMS), outcome)
+	for _, denied := range p.Denied {
+		lines = append(lines, t.screen.paint(yellow, "    the sandbox refused: "+Line(denied)))
+	}
+	if t.full {
+		lines = append(lines, t.indent("    args ", dim, Clean(arguments(request.Args)), 0)...)
+		lines = append(lines, t.indent("    │ ", dim, Clean(p.Text), 0)...)
+	}
+	if t.gap {
+		return t.block(lines)
+	}
+	return lines
+}
+
+// arguments shows a call's arguments as one "name: value" a line, in a fixed order; anything else as it is.
+func arguments(args json.RawMessage) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(args, &object) != nil {
+		return string(args)
+	}
+	var lines []string
+	for _, name := range slices.Sorted(maps.Keys(object)) {
+		var text string
+		if json.Unmarshal(object[name], &text) != nil {
+			text = string(object[name])
+		}
+		lines = append(lines, name+": "+text)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// callLine is a call on one line: symbol, tool, what it does, class and verdict, duration, outcome.
+func (t *teller) callLine(symbol string, color ink, p journal.ToolRequest, took, outcome string) []string {
+	tool := Line(p.Tool)
+	what := describe(p)
+	judged := ""
+	if p.Class != 0 {
+		judged = fmt.Sprintf("class %d %s", p.Class, Line(string(p.Permission.Verdict)))
+	} else if p.Permission.Verdict != "" {
+		judged = Line(string(p.Permission.Verdict))
+	}
+	meta := "  "
+	if judged != "" {
+		meta += judged + " · "
+	}
+	meta += took
+	columns := t.screen.columns()
+	if columns > 0 {
+		left := max(16, columns-1-Width("  ✓ "+tool+" ")-Width(meta)-len(" · "))
+		half := left / 2
+		switch w, o := Width(what), Width(outcome); {
+		case w+o <= left:
+		case o <= half:
+			what = Cut(what, left-o)
+		case w <= half:
+			outcome = Cut(outcome, left-w)
+		default:
+			what, outcome = Cut(what, half), Cut(outcome, left-half)
+		}
+	} else {
+		what, outcome = Cut(what, 160), Cut(outcome, 200)
+	}
+	line := "  " + t.screen.paint(color, symbol) + " " + t.screen.paint(bold, tool)
+	if what != "" {
+		line += " " + what
+	}
+	ink := dim
+	if symbol == "⊘" {
+		ink = yellow
+	}
+	line += t.screen.paint(ink, meta)
+	if outcome != "" {
+		line += t.screen.paint(dim, " · ") + outcome
+	}
+	return []string{line}
+}
+
+// describe says what a call does: the tool's own summary, without its name where that would stand twice.
+func describe(p journal.ToolRequest) string {
+	what := Line(p.Summary)
+	if rest, ok := strings.CutPrefix(strings.ToLower(what), strings.ToLower(p.Tool)+" "); ok {
+		what = what[len(what)-len(rest):]
+	}
+	if strings.EqualFold(what, p.Tool) {
+		return ""
+	}
+	return what
+}
+
+func (t *teller) verify(p journal.Verify) []string {
+	verdict, color := "PASS", success
+	when := ""
+	if !p.OK {
+		verdict, color = "FAIL", failure
+	}
+	if p.Base { // red before the change is what a proof needs, so it is no alarm
+		when, color = " before any change", dim
+	}
+	lines := []string{"  " + t.screen.paint(cyan, "▸") + " verify" + when + " " + t.screen.paint(bold, Line(p.Verifier)) + "  " +
+		t.screen.paint(color, verdict) + t.screen.paint(dim, "  "+millis(p.DurationMS))}
+	if p.Summary != "" {
+		lines[0] += t.screen.paint(dim, " · ") + Cut(Line(p.Summary), 100)
+	}
+	switch {
+	case t.full && strings.TrimSpace(Clean(p.Output)) != "":
+		lines = append(lines, t.indent("    │ ", plainInk, Clean(p.Output), 0)...)
+	case !p.OK && !p.Base:
+		for _, line := range matters(Clean(p.Output), 8) {
+			lines = append(lines, t.screen.paint(dim, "    │ ")+Cut(line, max(0, t.screen.columns()-7)))
+		}
+	}
+	return lines
+}
+
+// telling finds the lines of a failing program's output that say what is wrong.
+var telling = regexp.MustCompile(`(?i)(\bfail|error|panic|fatal|assert|expected|\bwant|\bgot\b|cannot|undefined|not found|no such|denied|:\d+:)`)
+
+// matters picks at most n lines of a failing output: those that look like a reason, else its end.
+func matters(output string, n int) []string {
+	var all, picked []string
+	for line := range strings.SplitSeq(output, "\n") {
+		line = strings.ReplaceAll(strings.TrimRight(line, " \t"), "\t", "    ")
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		all = append(all, line)
+		if telling.MatchString(line) {
+			picked = append(picked, line)
+		}
+	}
+	if len(picked) == 0 {
+		picked = all[max(0, len(all)-n):]
+	}
+	if len(picked) > n {
+		rest := len(picked) - n + 1
+		picked = append(picked[:n-1:n-1], fmt.Sprintf("… %s more", plural(int64(rest), "line")))
+	}
+	return picked
+}
+
+func (t *teller) guard(p journal.Guard) []string {
+	bound := Line(p.Bound)
+	limit := fmt.Sprintf("%s: %s of %s", bound, amount(bound, p.Value), amount(bound, p.Limit))
+	if p.Note != "" {
+		limit += " · " + Line(p.Note)
+	}
+	if p.Hard {
+		return []string{t.screen.paint(failure, "  ! bound reached") + ": " + limit}
+	}
+	return []string{t.screen.paint(yellow, "  ! near a bound") + ": " + limit}
+}
+
+func amount(bound string, v float64) string {
+	switch bound {
+	case "usd":
+		return message.USD(v).String()
+	case "tokens":
+		return Count(int64(v))
+	}
+	return fmt.Sprintf("%g", v)
+}
+
+// Degraded is what a person is told about a weaker mode: loudly.
+func Degraded(s Screen, p journal.Degraded) []string {
+	return []string{s.paint(alarm, "!! DEGRADED "+Line(p.Component)+": "+Line(p.Loss))}
+}
+
+func (t *teller) ended(p journal.SessionEnd) []string {
+	t.end = &p
+	return t.block(ending(t.screen, p))
+}
+
+// ending is the last word on a session: what may be claimed, why, and what it took.
+func ending(s Screen, p journal.SessionEnd) []string {
+	word, color := "stopped", failure
+	switch {
+	case p.Exit == 0 && p.Standing == string(verify.Proved):
+		word, color = "proved", success
+	case p.Standing != "":
+		word, color = Line(p.Standing), alarm
+	case p.Exit == 4:
+		word = "failed"
+	case p.Exit == 5:
+		word = "out of bounds"
+	case p.Exit == 6:
+		word = "waiting"
+	case p.Exit == 130:
+		word, color = "interrupted", alarm
+	}
+	line := s.paint(color, word)
+	if p.Reason != "" {
+		line += "  " + Line(p.Reason)
+	}
+	return []string{line, s.paint(dim, spent(int64(p.Turns), p.Usage, p.Cost)+fmt.Sprintf(" · exit %d", p.Exit))}
+}
+
+func spent(turns int64, u message.Usage, c message.Cost) string {
+	return fmt.Sprintf("%s · %s tokens in, %s out · %s", plural(turns, "turn"), Count(u.Total()-u.Output), Count(u.Output), c)
+}
+
+// Proofs is the evidence a run leaves, one verifier after the other.
+func Proofs(s Screen, proofs []journal.Proof) []string {
+	var lines []string
+	for _, p := range proofs {
+		was := ""
+		if p.RedBefore {
+			was = s.paint(dim, " · ") + s.paint(red, "red before") + " → " + s.paint(green, "green now")
+		}
+		lines = append(lines,
+			"  "+s.paint(green, "✓")+" "+s.paint(bold, Line(p.Command))+s.paint(dim, fmt.Sprintf("  exit %d · %s", p.Exit, millis(p.DurationMS)))+was,
+			s.paint(dim, fmt.Sprintf("    tree %s · log %s · event %d", short(p.Tree), short(p.LogHash), p.Seq)))
+	}
+	return lines
+}

@@ -1,0 +1,3 @@
+package helper
+
+const sysSeccomp = 317

@@ -1,0 +1,125 @@
+//go:build amd64 || arm64
+
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"belay/internal/sandbox/helper"
+	"belay/tool"
+)
+
+// probeTime is far more than building a sandbox takes on any machine.
+const probeTime = 20 * time.Second
+
+func probe(ctx context.Context) Level {
+	if !helper.Called() {
+		return Level{Isolation: None, Reason: "the program did not call belay.Init() first thing in main (in TestMain for tests), so it cannot be started again as the sandbox helper"}
+	}
+	program := ""
+	for _, dir := range []string{"/bin", "/usr/bin", "/run/current-system/sw/bin"} {
+		if exists(filepath.Join(dir, "true")) {
+			program = filepath.Join(dir, "true")
+			break
+		}
+	}
+	if program == "" {
+		return Level{Isolation: None, Reason: "there is no program `true` in /bin or /usr/bin to try a sandbox with: install coreutils"}
+	}
+	tries := []ids{ownID}
+	if os.Geteuid() == 0 {
+		tries = []ids{allIDs, ownID}
+	}
+	var first error
+	for _, how := range tries {
+		level := Level{Isolation: Namespaces, Overlay: true, ids: how}
+		err := try(ctx, level, program)
+		if err != nil {
+			level.Overlay = false
+			err = try(ctx, level, program)
+		}
+		if err == nil {
+			level.describe()
+			return level
+		}
+		if first == nil {
+			first = err
+		}
+	}
+	return Level{Isolation: None, Reason: reason(first)}
+}
+
+// try builds a sandbox without a workspace and runs program in it.
+func try(ctx context.Context, level Level, program string) error {
+	ctx, cancel := context.WithTimeout(ctx, probeTime)
+	defer cancel()
+	s := &Sandbox{level: level, uid: os.Geteuid(), gid: os.Getegid(), cfg: Config{TmpBytes: 1 << 20}}
+	steps := s.base()
+	if level.Overlay {
+		steps = append(steps, helper.Step{Code: helper.Overlay, A: "/usr", B: "/overlay"})
+	}
+	steps = append(steps, helper.Step{Code: helper.Seal, A: "/"})
+	var out bytes.Buffer
+	exit, err := launch(ctx, level.ids, &helper.Program{
+		Steps: steps, SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits,
+		Filter: filterOnce(), Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
+	}, tool.Command{Output: &out})
+	if err != nil {
+		return err
+	}
+	if exit.Code != 0 {
+		return fmt.Errorf("%s ended with code %d: %s", program, exit.Code, strings.TrimSpace(out.String()))
+	}
+	return nil
+}
+
+func (l *Level) describe() {
+	l.Holds = []string{
+		"own root with only the granted view of the workspace", "own processes, which all end with their call", "no network but its own loopback",
+		"no capabilities and no new privileges", "system call filter",
+	}
+	if l.ids == allIDs {
+		l.Holds = append(l.Holds, "run as the workspace's owner")
+	}
+	l.Lacks = []string{"memory, CPU time and total disk", "no Landlock as a second layer"}
+	if os.Geteuid() == 0 {
+		l.Lacks = append(l.Lacks, "number of processes where root owns the workspace")
+	}
+	if !l.Overlay {
+		l.Lacks = append(l.Lacks, "no overlay: throw-away views are copies, build caches start cold")
+	}
+}
+
+// reason turns a failure into something a person can act on.
+func reason(err error) string {
+	text := err.Error()
+	knob := func(file string) string {
+		b, _ := os.ReadFile(file)
+		return strings.TrimSpace(string(b))
+	}
+	switch {
+	case errors.Is(err, errNoAnswer):
+		return "the program was started again but did not become the sandbox helper: call belay.Init() first thing in main"
+	case knob("/proc/sys/kernel/apparmor_restrict_unprivileged_userns") == "1" && os.Geteuid() != 0:
+		return text + ": AppArmor forbids user namespaces; allow them for this program with an AppArmor profile, or with `sysctl kernel.apparmor_restrict_unprivileged_userns=0`"
+	case knob("/proc/sys/kernel/unprivileged_userns_clone") == "0":
+		return text + ": allow user namespaces with `sysctl kernel.unprivileged_userns_clone=1`"
+	case knob("/proc/sys/user/max_user_namespaces") == "0":
+		return text + ": allow user namespaces with `sysctl user.max_user_namespaces=10000`"
+	case errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EUSERS):
+		return text + ": the limit on user namespaces is reached, see `sysctl user.max_user_namespaces`"
+	case errors.Is(err, syscall.EPERM):
+		return text + ": user namespaces are forbidden here; inside a container, start it with a seccomp profile that allows them (docker: --security-opt seccomp=unconfined)"
+	case strings.Contains(text, syscall.ENOSYS.Error()):
+		return text + ": the sandbox needs Linux 5.12 or later"
+	}
+	return text
+}

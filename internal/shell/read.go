@@ -1,0 +1,451 @@
+package shell
+
+import (
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"belay/effect"
+)
+
+// reader kinds: what the operands of a command are.
+type operandKind int
+
+const (
+	paths   operandKind = iota // each is a path that is read
+	texts                      // none is a path; unknown ones are harmless
+	program                    // the first is a pattern or program, the others are paths
+	onePath                    // at most one path: a second one would be written
+	nothing                    // none may stand there
+)
+
+// readSpec is what is known of one command that only reads. An option that is not listed makes a call opaque, except
+// where safe says that the command has no option at all which writes, runs or sends.
+type readSpec struct {
+	operands operandKind
+	safe     bool
+	flags    string // options without a value, by letter
+	values   string // options with a value, by letter
+	files    string // options whose value is a file that is read, by letter
+	long     string // "name" without, "name=" with a value, "name?" with one only after "=", "name@" with a file that is read
+	scripted string // options whose value takes the place of the first operand of a program, letters and long names
+}
+
+var readers = sync.OnceValue(func() map[string]readSpec {
+	grep := readSpec{operands: program, safe: true, flags: "abcEFGHhIiLlnoPqRrsTUvVwxyZz", values: "ABCDdem", files: "f",
+		long:     "regexp= file@ include= exclude= exclude-dir= exclude-from@ context= after-context= before-context= max-count= color? colour? binary-files= directories= devices= label=",
+		scripted: "e f regexp file"}
+	sum := readSpec{safe: true, flags: "bctwz", long: "tag text binary check zero quiet status strict warn"}
+	m := map[string]readSpec{
+		"ls":  {safe: true, values: "ITw", long: "ignore= hide= width= tabsize= sort= time= time-style= format= indicator-style= quoting-style= block-size= color? hyperlink?"},
+		"dir": {safe: true}, "vdir": {safe: true},
+		"cat": {safe: true}, "tac": {safe: true, values: "s", long: "separator="}, "rev": {safe: true}, "nl": {safe: true, values: "bdfhilnsvw"},
+		"head": {safe: true, values: "cn", long: "bytes= lines="}, "tail": {safe: true, values: "cns", long: "bytes= lines= pid= sleep-interval= follow?"},
+		"wc": {safe: true, long: "files0-from@ total="}, "cut": {safe: true, values: "bcdf", long: "bytes= characters= delimiter= fields= output-delimiter="},
+		"paste": {safe: true, values: "d", long: "delimiters="}, "join": {safe: true, values: "aejov12t"}, "comm": {safe: true, long: "output-delimiter="},
+		"fold": {safe: true, values: "w", long: "width="}, "fmt": {safe: true, values: "wpg"}, "expand": {safe: true, values: "t"}, "unexpand": {safe: true, values: "t"},
+		"od": {safe: true, values: "AjNStw", long: "address-radix= skip-bytes= read-bytes= format= endian="}, "hexdump": {safe: true, values: "ens", files: "f"}, "hd": {safe: true, values: "ens", files: "f"},
+		"strings": {safe: true, values: "entTos"}, "column": {safe: true, values: "csNoRdHETWOtn"},
+		"stat": {safe: true, values: "ct", long: "format= printf="}, "du": {safe: true, values: "dBt", files: "X", long: "max-depth= exclude= block-size= threshold= time? files0-from@ exclude-from@"},
+		"df": {safe: true, values: "Btx", long: "block-size= type= exclude-type= output?"}, "cmp": {safe: true, values: "in", long: "ignore-initial= bytes="},
+		"realpath": {safe: true, long: "relative-to= relative-base="}, "readlink": {safe: true},
+		"md5sum": sum, "sha1sum": sum, "sha224sum": sum, "sha256sum": sum, "sha384sum": sum, "sha512sum": sum, "b2sum": sum, "cksum": sum, "sum": sum,
+		"base64": {safe: true, values: "w", long: "wrap="}, "base32": {safe: true, values: "w", long: "wrap="},
+		"grep": grep, "egrep": grep, "fgrep": grep,
+		"jq": {operands: program, safe: true, flags: "nrRscCSaejM", files: "fL", scripted: "f from-file", long: "from-file@ indent= tab arg= argjson= slurpfile@ rawfile@"},
+		"rg": {operands: program, flags: "abcFHhIilLnNoPpqSsTuUvVwx0.", values: "ABCegjmMtTr", files: "f", scripted: "e f regexp file files type-list",
+			long: "regexp= file@ glob= iglob= type= type-not= max-count= max-depth= maxdepth= context= after-context= before-context= color= colors= sort= sortr= replace= threads= max-columns= max-filesize= encoding= files files-with-matches files-without-match line-number no-line-number ignore-case smart-case case-sensitive word-regexp line-regexp fixed-strings multiline multiline-dotall hidden no-ignore no-ignore-vcs follow count count-matches no-heading heading no-filename with-filename only-matching json stats quiet trim vimgrep type-list version invert-match pcre2 passthru null text unrestricted no-config no-messages column"},
+		"diff": {flags: "abBcdeEHinNpqrstTuwyZ", values: "CFIULWxD", files: "SX", long: "unified? context? brief recursive new-file ignore-case ignore-all-space ignore-space-change ignore-blank-lines side-by-side width= suppress-common-lines color? exclude= label= text strip-trailing-cr minimal report-identical-files normal left-column no-dereference"},
+		"sort": {flags: "bcCdfghiMmnrRsuVz", values: "kSt", long: "key= field-separator= buffer-size= parallel= unique reverse numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort ignore-case ignore-leading-blanks dictionary-order stable check? zero-terminated merge random-sort sort="},
+		"uniq": {operands: onePath, flags: "cdDiuz", values: "fsw", long: "count repeated unique ignore-case zero-terminated skip-fields= skip-chars= check-chars= all-repeated? group?"},
+		"tree": {flags: "adflxnNqQCpsughDFvtcUriJXS", values: "LPI", long: "noreport dirsfirst filelimit= prune gitignore charset= filesfirst sort? si du ignore-case matchdirs metafirst"},
+		"file": {flags: "bhiILkNnprsv0", values: "FeP", long: "brief mime mime-type mime-encoding no-dereference dereference keep-going separator= extension"},
+		"tr":   {operands: texts, safe: true}, "echo": {operands: texts, safe: true}, "true": {operands: texts, safe: true}, "false": {operands: texts, safe: true}, ":": {operands: texts, safe: true},
+		"seq": {operands: texts, safe: true}, "expr": {operands: texts, safe: true}, "basename": {operands: texts, safe: true}, "dirname": {operands: texts, safe: true},
+		"pwd": {operands: nothing, safe: true}, "uname": {operands: nothing, safe: true}, "whoami": {operands: nothing, safe: true}, "nproc": {operands: nothing, safe: true}, "arch": {operands: nothing, safe: true},
+		"hostname": {operands: nothing, flags: "fsdiI"}, "id": {operands: texts, safe: true}, "groups": {operands: texts, safe: true}, "printenv": {operands: texts, safe: true},
+		"which": {operands: texts, safe: true}, "type": {operands: texts, safe: true}, "sleep": {operands: texts, safe: true}, "ps": {operands: texts, safe: true}, "uptime": {operands: nothing, flags: "ps"}, "free": {operands: nothing, flags: "bkmghtw"},
+	}
+	return m
+})
+
+// read adds the effects of a command that only reads, and reports whether it is one.
+func (c *command) read(name string) bool {
+	switch name {
+	case "find":
+		c.find()
+		return true
+	case "git":
+		c.gitRead()
+		return true
+	case "sed":
+		c.sed()
+		return true
+	case "test", "[":
+		c.test(name)
+		return true
+	case "date":
+		c.date()
+		return true
+	case "printf":
+		c.printf()
+		return true
+	case "go":
+		c.goTool()
+		return true
+	case "python", "python3", "node", "gcc", "g++", "cc", "clang", "make", "ruby", "perl", "bash", "java":
+		if len(c.words) == 2 && c.words[1].one() && (c.words[1].text == "--version" || c.words[1].text == "-V" && strings.HasPrefix(name, "python")) {
+			c.add(effect.Exec, name, "it prints its version")
+			return true
+		}
+		return false
+	}
+	spec, ok := readers()[name]
+	if !ok {
+		return false
+	}
+	c.add(effect.Exec, name, "")
+	operands, scripted, ok := c.options(name, spec)
+	if !ok {
+		return true
+	}
+	c.operands(name, spec, operands, scripted)
+	return true
+}
+
+// options reads the options of a command. It returns the operands, and whether an option took the place of
+// the program. Not ok says that the line is opaque and has been marked so.
+func (c *command) options(name string, spec readSpec) (operands []word, scripted, ok bool) {
+	args := c.words[1:]
+	long := map[string]byte{}
+	for _, l := range strings.Fields(spec.long) {
+		kind := l[len(l)-1]
+		if strings.IndexByte("=?@", kind) >= 0 {
+			l = l[:len(l)-1]
+		} else {
+			kind = 0
+		}
+		long[l] = kind
+	}
+	takesProgram := set(spec.scripted)
+	for i := 0; i < len(args); i++ {
+		w := args[i]
+		switch {
+		case !w.option() || w.one() && w.text == "-":
+			operands = append(operands, w)
+			continue
+		case !w.known || w.glob:
+			if !spec.safe {
+				c.opaque(name, "an argument of `%s` could be an option: write ./ before a pattern", name)
+				return nil, false, false
+			}
+			operands = append(operands, w)
+			continue
+		case w.text == "--":
+			return append(operands, args[i+1:]...), scripted, true
+		}
+		opt := w.text
+		if strings.HasPrefix(opt, "--") {
+			key, value, has := strings.Cut(opt[2:], "=")
+			kind, known := long[key]
+			switch {
+			case !known && spec.safe:
+				// It cannot do harm, but its value may be a file, and what follows may not be the program.
+				if has {
+					c.path(effect.Read, word{text: value, known: true}, c.dirs, "`"+name+"`")
+				}
+				scripted = true
+			case !known:
+				c.opaque(name, "the option --%s of `%s` is not known to be harmless", clip(key), name)
+				return nil, false, false
+			case kind == '@' || kind == '=':
+				v := word{text: value, known: true}
+				if !has {
+					if i++; i >= len(args) {
+						continue
+					}
+					v = args[i]
+				}
+				if kind == '@' {
+					c.path(effect.Read, v, c.dirs, "`"+name+"`")
+				} else if !v.one() && !spec.safe {
+					c.opaque(name, "the value of --%s is known only when it runs", key)
+					return nil, false, false
+				}
+			}
+			scripted = scripted || takesProgram[key]
+			continue
+		}
+		for j := 1; j < len(opt); j++ {
+			letter := opt[j : j+1]
+			scripted = scripted || takesProgram[letter]
+			isFile := strings.Contains(spec.files, letter)
+			if isFile || strings.Contains(spec.values, letter) {
+				v := word{text: opt[j+1:], known: true}
+				if v.text == "" {
+					if i++; i >= len(args) {
+						break
+					}
+					v = args[i]
+				}
+				if isFile {
+					c.path(effect.Read, v, c.dirs, "`"+name+"`")
+				} else if !v.one() && !spec.safe {
+					c.opaque(name, "the value of -%s is known only when it runs", letter)
+					return nil, false, false
+				}
+				break
+			}
+			if !strings.Contains(spec.flags, letter) && !spec.safe && (letter[0] < '0' || letter[0] > '9') {
+				c.opaque(name, "the option -%s of `%s` is not known to be harmless", clip(letter), name)
+				return nil, false, false
+			}
+		}
+	}
+	return operands, scripted, true
+}
+
+func (c *command) operands(name string, spec readSpec, operands []word, scripted bool) {
+	if name == "jq" && slices.ContainsFunc(c.words, func(w word) bool { return moduleWord.MatchString(w.text) }) {
+		c.opaque(name, "a program of `jq` that reads other files or the environment")
+	}
+	switch spec.operands {
+	case texts:
+		for _, w := range operands {
+			if w.known && w.glob && strings.Contains(w.text, "/") {
+				c.path(effect.Read, word{text: path.Dir(w.text), known: true}, c.dirs, "a pattern lists it")
+			}
+		}
+		return
+	case nothing:
+		if len(operands) > 0 {
+			c.opaque(name, "`%s` with an operand", name)
+		}
+		return
+	case program:
+		if !scripted && len(operands) > 0 {
+			if w := operands[0]; name == "jq" && !w.one() {
+				c.opaque(name, "the program of `jq` is known only when it runs")
+			} else if w.many && !spec.safe || w.glob && !spec.safe {
+				c.opaque(name, "the pattern of `%s` is known only when it runs", name)
+			}
+			operands = operands[1:]
+		}
+	case onePath:
+		if len(operands) > 1 || len(operands) == 1 && !operands[0].one() {
+			c.opaque(name, "`%s` writes its second operand", name)
+			for _, w := range operands[min(1, len(operands)):] {
+				c.path(effect.Write, w, c.dirs, "`"+name+"`")
+			}
+			return
+		}
+	}
+	for _, w := range operands {
+		if w.one() && w.text == "-" {
+			continue
+		}
+		c.path(effect.Read, w, c.dirs, "`"+name+"`")
+	}
+	if len(operands) == 0 {
+		switch name {
+		case "ls", "dir", "vdir", "du", "tree", "rg":
+			c.path(effect.Read, word{text: ".", known: true}, c.dirs, "`"+name+"`")
+		case "grep", "egrep", "fgrep":
+			if c.recursiveGrep() {
+				c.path(effect.Read, word{text: ".", known: true}, c.dirs, "`"+name+"`")
+			}
+		}
+	}
+}
+
+func (c *command) recursiveGrep() bool {
+	for _, w := range c.words[1:] {
+		if strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "rR") {
+			return true
+		}
+	}
+	return false
+}
+
+var moduleWord = regexp.MustCompile(`\b(import|include|input_filename|env)\b|\$ENV|\$__prog`)
+
+// find accepts only the tests and actions that read.
+func (c *command) find() {
+	c.add(effect.Exec, "find", "")
+	flags := set(`-print -print0 -ls -prune -quit -depth -d -xdev -mount -follow -noleaf -daystart -empty -readable -writable -executable -nouser -nogroup
+		-true -false -not -a -and -o -or ! ( ) , -nowarn -warn -ignore_readdir_race -H -L -P`)
+	values := set(`-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -maxdepth -mindepth -mtime -mmin -atime -amin -ctime -cmin
+		-newer -anewer -cnewer -newermt -newerct -perm -user -group -uid -gid -links -inum -samefile -lname -ilname -fstype -used -printf`)
+	args := c.words[1:]
+	roots := 0
+	for i := 0; i < len(args); i++ {
+		w := args[i]
+		switch {
+		case !w.known || w.glob && (w.option() || i > 0 && !inRoots(args[:i])):
+			c.opaque("find", "an argument of `find` could be an action")
+		case !w.glob && flags[w.text]:
+		case !w.glob && values[w.text]:
+			if i++; i < len(args) && !args[i].known {
+				c.opaque("find", "the value of %s is known only when it runs", w.text)
+			} else if i < len(args) && args[i].glob {
+				// The shell would expand it to names, and the second of them would be a new argument.
+				c.opaque("find", "the pattern after %s is not quoted, so that file names could become actions", w.text)
+			}
+		case strings.HasPrefix(w.text, "-"):
+			switch w.text {
+			case "-exec", "-execdir", "-ok", "-okdir":
+				c.opaque("find", "`find %s` runs another command", w.text)
+				c.scan(args[i+1:])
+				return
+			case "-delete":
+				c.opaque("find", "`find -delete` deletes what it finds")
+				for _, r := range args[:max(roots, 0)] {
+					c.path(effect.Delete, r, c.dirs, "`find -delete`")
+				}
+				if roots == 0 {
+					c.path(effect.Delete, word{text: "./**", known: true, glob: true}, c.dirs, "`find -delete`")
+				}
+			default:
+				c.opaque("find", "%s of `find` is not known to be harmless", clip(w.text))
+			}
+			return
+		default:
+			roots = i + 1
+			c.path(effect.Read, w, c.dirs, "`find`")
+		}
+	}
+	if roots == 0 {
+		c.path(effect.Read, word{text: ".", known: true}, c.dirs, "`find`")
+	}
+}
+
+// inRoots says that no test or action of find has begun.
+func inRoots(args []word) bool {
+	for _, w := range args {
+		if strings.HasPrefix(w.text, "-") && w.text != "-H" && w.text != "-L" && w.text != "-P" || w.text == "!" || w.text == "(" {
+			return false
+		}
+	}
+	return true
+}
+
+var (
+	sedPrint = regexp.MustCompile(`^ *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *(; *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *)*;? *$`)
+	sedFlags = regexp.MustCompile(`^[gIip0-9]*$`)
+	sedMatch = regexp.MustCompile(`^/[^/\\\n\[]*/(,/[^/\\\n\[]*/)?!?[pd] *$`)
+)
+
+// sed accepts scripts of addresses with p, q, d and =, /text/ with p and d, and one plain substitution.
+func (c *command) sed() {
+	c.add(effect.Exec, "sed", "")
+	operands, scripted, ok := c.options("sed", readSpec{flags: "nErsuz", values: "e", long: "quiet silent regexp-extended expression= unbuffered", scripted: "e expression"})
+	if !ok {
+		return
+	}
+	scripts := 0
+	check := func(w word) {
+		scripts++
+		if !w.one() || !sedReads(w.text) {
+			c.opaque("sed", "a script of `sed` that is not known to be harmless")
+		}
+	}
+	args := c.words[1:]
+	for i, w := range args {
+		if !w.known || !scripted {
+			continue
+		}
+		if rest, ok := strings.CutPrefix(w.text, "--expression="); ok {
+			check(word{text: rest, known: true})
+		} else if at := strings.IndexByte(w.text, 'e'); strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && at > 0 {
+			if rest := w.text[at+1:]; rest != "" {
+				check(word{text: rest, known: true})
+			} else if i+1 < len(args) {
+				check(args[i+1])
+			}
+		} else if w.text == "--expression" && i+1 < len(args) {
+			check(args[i+1])
+		}
+	}
+	if !scripted && len(operands) > 0 {
+		check(operands[0])
+		operands = operands[1:]
+	}
+	if scripts == 0 {
+		c.opaque("sed", "no script was found")
+	}
+	for _, w := range operands {
+		c.path(effect.Read, w, c.dirs, "`sed`")
+	}
+}
+
+func sedReads(script string) bool {
+	if sedPrint.MatchString(script) || sedMatch.MatchString(script) {
+		return true
+	}
+	if len(script) < 4 || script[0] != 's' || strings.IndexByte("/|,#@:", script[1]) < 0 || strings.ContainsAny(script, "\n") {
+		return false
+	}
+	// Exactly three delimiters: no reading of brackets or backslashes can find another command in it.
+	parts := strings.Split(script[1:], script[1:2])
+	return len(parts) == 4 && sedFlags.MatchString(parts[3])
+}
+
+// test refuses what evaluates an array subscript, which can run a command.
+func (c *command) test(name string) {
+	c.add(effect.Exec, name, "")
+	for i, w := range c.words[1:] {
+		last := i == len(c.words)-2
+		switch {
+		case w.many || w.glob:
+			c.opaque(name, "an argument of `%s` may become several", name)
+		case w.known && (w.text == "-v" || w.text == "-R" || strings.Contains(w.text, "[") || strings.Contains(w.text, "]") && !last):
+			c.opaque(name, "`%s` with a variable's name or a subscript", name)
+		case w.known && strings.ContainsAny(w.text, "/."):
+			c.path(effect.Read, w, c.dirs, "`test`")
+		}
+	}
+}
+
+func (c *command) date() {
+	c.add(effect.Exec, "date", "")
+	operands, _, ok := c.options("date", readSpec{flags: "uRI", values: "d", files: "r", long: "utc universal date= reference@ iso-8601? rfc-3339= rfc-email"})
+	if !ok {
+		return
+	}
+	for _, w := range operands {
+		if !w.one() || !strings.HasPrefix(w.text, "+") {
+			c.opaque("date", "`date` with an operand sets the clock")
+		}
+	}
+}
+
+func (c *command) printf() {
+	c.add(effect.Exec, "printf", "")
+	args := c.words[1:]
+	if len(args) > 0 && args[0].one() && args[0].text == "--" {
+		args = args[1:]
+	}
+	if len(args) > 0 && args[0].option() {
+		c.opaque("printf", "the first argument of `printf` could be -v, which assigns a variable")
+	}
+	for _, w := range args {
+		if w.glob && strings.Contains(w.text, "/") {
+			c.path(effect.Read, word{text: path.Dir(w.text), known: true}, c.dirs, "a pattern lists it")
+		}
+	}
+}
+
+func (c *command) goTool() {
+	args := c.words[1:]
+	ok := len(args) > 0 && args[0].one() && (args[0].text == "version" && len(args) == 1 || args[0].text == "env")
+	for _, w := range args[min(1, len(args)):] {
+		ok = ok && w.one() && (!w.option() || w.text == "-json" || w.text == "-changed") && !strings.Contains(w.text, "=")
+	}
+	if !ok {
+		c.opaque("go", "`go` compiles and runs programs")
+		return
+	}
+	c.add(effect.Exec, "go", "it prints its version or environment")
+}
