@@ -19,7 +19,8 @@ const notObject = "not a JSON object"
 // was encoded twice or put alone into a list is unwrapped once. Everything else is kept as it is, or as a JSON
 // string where it is no JSON, and bad says why it must not be executed.
 func Args(raw string) (args json.RawMessage, bad string) {
-	raw = strings.TrimSpace(strings.ToValidUTF8(raw, "\uFFFD"))
+	given := strings.ToValidUTF8(raw, "\uFFFD")
+	raw = strings.TrimSpace(given)
 	if raw == "" || raw == "null" {
 		return json.RawMessage("{}"), ""
 	}
@@ -37,7 +38,7 @@ func Args(raw string) (args json.RawMessage, bad string) {
 		}
 	}
 	var any any
-	return quote(raw), fmt.Sprintf("not valid JSON: %v", json.Unmarshal([]byte(raw), &any))
+	return quote(given), fmt.Sprintf("not valid JSON: %v", json.Unmarshal([]byte(given), &any))
 }
 
 // object returns the object that valid JSON is, or wraps.
