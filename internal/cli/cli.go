@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -28,6 +27,7 @@ type app struct {
 	out, err io.Writer
 	run      func(context.Context, harness.Config) (harness.Result, error)
 	home     func() (string, error)
+	begun    bool // a command has begun: what failed before that is how it was called
 }
 
 // Main runs one command line and returns the exit code of the process.
@@ -44,7 +44,10 @@ func (a *app) main(ctx context.Context, args []string) (code int) {
 	}()
 	root := a.root()
 	root.SetArgs(args)
-	_, err := root.ExecuteContextC(ctx)
+	err := root.ExecuteContext(ctx)
+	if err != nil && !a.begun && exitCode(err) != loop.ExitUsage {
+		err = usagef("%w. `belay --help` lists the commands", err)
+	}
 	return a.report(err, wantsJSON(args))
 }
 
@@ -82,8 +85,14 @@ func (a *app) report(err error, asJSON bool) int {
 	switch {
 	case err == nil || errors.As(err, &done):
 	case errors.Is(err, syscall.EPIPE): // the reader has seen enough
+	case code == loop.ExitInterrupted && !asJSON:
+		fmt.Fprintln(a.err, "belay: interrupted")
 	case asJSON:
-		a.json(failure{render.Clean(err.Error()), int(code)})
+		f := failure{Error: render.Clean(err.Error()), Exit: int(code)}
+		if begun := (*fault)(nil); errors.As(err, &begun) {
+			f.Error, f.RunID = render.Clean(begun.err.Error()), begun.runID
+		}
+		a.json(f)
 	default:
 		text := strings.TrimSpace(render.Clean(err.Error()))
 		fmt.Fprintln(a.err, "belay: "+text)
@@ -95,6 +104,7 @@ func (a *app) report(err error, asJSON bool) int {
 type failure struct {
 	Error string `json:"error"`
 	Exit  int    `json:"exit"`
+	RunID string `json:"run_id,omitempty"` // where a run had started
 }
 
 // json prints one value as indented JSON.
@@ -128,6 +138,7 @@ func usagef(format string, args ...any) error {
 }
 
 func (a *app) root() *cobra.Command {
+	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
 		Use:   "belay",
 		Short: "Run AI agents that you can trust",
@@ -147,8 +158,42 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.replayCommand(), a.journalCommand(), a.versionCommand())
-	cobra.EnableCommandSorting = false
+	root.SetHelpCommand(a.helpCommand())
+	root.InitDefaultCompletionCmd()
+	if completion, _, err := root.Find([]string{"completion"}); err == nil {
+		completion.Args, completion.RunE = a.noSuchCommand, root.RunE
+	}
+	a.watch(root)
 	return root
+}
+
+// watch notes when a command begins, on all commands below cmd.
+func (a *app) watch(cmd *cobra.Command) {
+	if run := cmd.RunE; run != nil {
+		cmd.RunE = func(cmd *cobra.Command, args []string) error {
+			a.begun = true
+			return run(cmd, args)
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		a.watch(sub)
+	}
+}
+
+// helpCommand is cobra's, but a topic that does not exist is an error.
+func (a *app) helpCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "help [command]",
+		Short:   "Explain a command",
+		Example: "  belay help run",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			topic, rest, err := cmd.Root().Find(args)
+			if err != nil || len(rest) > 0 {
+				return a.noSuchCommand(topic, rest)
+			}
+			return topic.Help()
+		},
+	}
 }
 
 // noSuchCommand is the Args of a command that only has subcommands.
@@ -175,8 +220,15 @@ func exactly(n int, what string) cobra.PositionalArgs {
 		case n == 0:
 			return usagef("`%s` takes no argument, and got %q", cmd.CommandPath(), args[0])
 		}
-		return usagef("`%s` takes %s, and got %d arguments. For example:\n%s", cmd.CommandPath(), what, len(args), cmd.Example)
+		return usagef("`%s` takes %s, and got %s. For example:\n%s", cmd.CommandPath(), what, number(len(args)), cmd.Example)
 	}
+}
+
+func number(n int) string {
+	if n == 0 {
+		return "none"
+	}
+	return fmt.Sprint(n)
 }
 
 // self is how this program can be started again by the person who reads a hint.
@@ -191,13 +243,11 @@ func self() string {
 	return "belay"
 }
 
-var goRunCache = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
-
 // builtByGoRun recognises an executable that `go run` made: below go-build…/ in a temporary folder, or in the
 // build cache in a folder <64 hex>-d.
 func builtByGoRun(path string) bool {
 	dir := filepath.Dir(path)
-	if goRunCache.MatchString(filepath.Base(dir)) {
+	if hash, ok := strings.CutSuffix(filepath.Base(dir), "-d"); ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == "" {
 		return true
 	}
 	return strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "go-build") && filepath.Base(dir) == "exe"

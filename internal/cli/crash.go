@@ -38,7 +38,7 @@ func (a *app) crashed(v any, args []string) int {
 	}
 	line := render.Cut(render.Line(fmt.Sprintf("belay has a bug: %v", v)), 200) + "; " + where
 	if wantsJSON(args) {
-		a.json(failure{line, int(loop.ExitFault)})
+		a.json(failure{Error: line, Exit: int(loop.ExitFault)})
 	} else {
 		fmt.Fprintln(a.err, line)
 	}

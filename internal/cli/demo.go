@@ -75,7 +75,7 @@ func (a *app) runDemo(ctx context.Context, keep string, asJSON bool) error {
 		""); err != nil {
 		return err
 	}
-	lines, result, err := a.lively(ctx, cfg)
+	result, err := a.lively(ctx, cfg)
 	if err != nil {
 		return err
 	}
@@ -83,6 +83,7 @@ func (a *app) runDemo(ctx context.Context, keep string, asJSON bool) error {
 	if err != nil {
 		return err
 	}
+	var lines []string
 	if diff := diffTrees(before, after); diff != "" {
 		lines = append(lines, "", screen.Bold("what changed"))
 		lines = append(lines, screen.Diff(diff)...)

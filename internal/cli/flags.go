@@ -21,35 +21,41 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // nearestFlag is the flag of cmd that is most like name, "" where none is.
 func nearestFlag(cmd *cobra.Command, name string) string {
-	best, distance := "", 1+len(name)/3
+	best, distance, length := "", 1+len(name)/3, 0
 	cmd.Flags().VisitAll(func(f *pflag.Flag) {
 		d := edits(name, f.Name)
 		if strings.HasPrefix(f.Name, name) {
 			d = 1
 		}
-		if !f.Hidden && d <= distance && (best == "" || d < distance) {
-			best, distance = f.Name, d
+		off := max(len(f.Name)-len(name), len(name)-len(f.Name))
+		if !f.Hidden && (d < distance || d == distance && (best == "" || off < length)) {
+			best, distance, length = f.Name, d, off
 		}
 	})
 	return best
 }
 
-// edits is the Levenshtein distance in bytes.
+// edits counts the bytes to insert, delete, replace or swap with their neighbour (optimal string alignment).
 func edits(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
+	d := make([][]int, len(a)+1)
+	for i := range d {
+		d[i] = make([]int, len(b)+1)
+		d[i][0] = i
 	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
+	for j := range d[0] {
+		d[0][j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		for j := 1; j <= len(b); j++ {
 			cost := 1
-			if a[i] == b[j] {
+			if a[i-1] == b[j-1] {
 				cost = 0
 			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
+			d[i][j] = min(d[i-1][j]+1, d[i][j-1]+1, d[i-1][j-1]+cost)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				d[i][j] = min(d[i][j], d[i-2][j-2]+1)
+			}
 		}
 	}
-	return row[len(b)]
+	return d[len(a)][len(b)]
 }

@@ -10,9 +10,10 @@ import (
 )
 
 // interruptible makes the first SIGINT or SIGTERM cancel the context after saying so, and the second leave at
-// once. A write to a closed pipe becomes an ordinary error, so that the run can end in order.
-func interruptible(ctx context.Context, say func(string)) (context.Context, func()) {
-	ctx, cancel := context.WithCancel(ctx)
+// once. A write to a closed pipe becomes an ordinary error, so that the run can end in order. Cancel may be called
+// at any time; stop gives the signals back and must be called once.
+func interruptible(ctx context.Context, say func(string)) (_ context.Context, cancel, stop func()) {
+	ctx, cancel = context.WithCancel(ctx)
 	signals := make(chan os.Signal, 2)
 	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
 	pipe := make(chan os.Signal, 1)
@@ -32,7 +33,7 @@ func interruptible(ctx context.Context, say func(string)) (context.Context, func
 			say("stopping; press again to leave at once")
 		}
 	}()
-	return ctx, func() {
+	return ctx, cancel, func() {
 		signal.Stop(signals)
 		signal.Stop(pipe)
 		close(done)

@@ -17,7 +17,6 @@ import (
 	"belay/harness"
 	"belay/internal/render"
 	"belay/journal"
-	"belay/loop"
 	"belay/message"
 	"belay/policy"
 )
@@ -54,7 +53,7 @@ Exit codes: 0 done and proved · 1 fault of belay's own · 2 usage or configurat
 		Example: `  belay run "make the tests pass" --model rehearsal:script.yaml
   belay run @task.md --model rehearsal:script.yaml --verify "go test ./..." --verify "go vet ./..."
   git diff | belay run - --model rehearsal:review.yaml --mode plan --json`,
-		Args: exactly(1, `one task; put it in quotes, or use - or @file`),
+		Args: exactly(1, `one task in quotes (or - or @file)`),
 		RunE: func(cmd *cobra.Command, args []string) error { return a.runTask(cmd, args[0], f) },
 	}
 	flags := cmd.Flags()
@@ -70,7 +69,6 @@ Exit codes: 0 done and proved · 1 fault of belay's own · 2 usage or configurat
 	flags.DurationVar(&f.timeout, "timeout", 0, "stop after a `duration`, for example 10m")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object at the end, and nothing else")
 	flags.BoolVar(&f.stream, "stream-json", false, "print each journal event as one line of JSON, and nothing else")
-	cmd.MarkFlagsMutuallyExclusive("json", "stream-json")
 	return cmd
 }
 
@@ -97,14 +95,13 @@ func (a *app) runTask(cmd *cobra.Command, arg string, f runFlags) error {
 		result, err := a.quietly(cmd.Context(), f.cfg, a.out)
 		return ended(result, err)
 	}
-	live, result, err := a.lively(cmd.Context(), f.cfg)
+	result, err := a.lively(cmd.Context(), f.cfg)
 	if err != nil {
 		return err
 	}
 	screen := a.screen()
-	live = append(live, render.Proofs(screen, result.Proof)...)
-	live = append(live, screen.Dim("run "+result.RunID+" · "+self()+" show "+result.RunID))
-	return ended(result, a.lines(live...))
+	lines := render.Proofs(screen, result.Proof)
+	return ended(result, a.lines(append(lines, screen.Dim("run "+result.RunID+" · "+self()+" show "+result.RunID))...))
 }
 
 // ended turns a run's result into the exit code of the command.
@@ -120,6 +117,9 @@ func (f *runFlags) check(given func(string) bool) error {
 	f.cfg.Mode = policy.Mode(strings.ToLower(f.mode))
 	if !slices.Contains(modes, f.cfg.Mode) {
 		return usagef("there is no mode %q: it is plan, manual, edit or autonomous", f.mode)
+	}
+	if f.json && f.stream {
+		return usagef("--json prints one object at the end, --stream-json one event a line: choose one")
 	}
 	const above = "--%s must be above 0"
 	switch {
@@ -181,28 +181,49 @@ func (a *app) task(arg string) (string, error) {
 	return strings.ToValidUTF8(text, "\uFFFD"), nil
 }
 
-// lively runs with live text. It returns lines that are still to be printed, none so far.
-func (a *app) lively(ctx context.Context, cfg harness.Config) ([]string, harness.Result, error) {
+// lively runs with live text.
+func (a *app) lively(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 	out := &watched{w: a.out}
 	live := render.NewLive(out, a.screen(), nil)
 	defer live.Close()
 	screen := a.screen()
-	ctx, stop := interruptible(ctx, func(line string) { live.Notice("", screen.Bold(line)) })
+	ctx, cancel, stop := interruptible(ctx, func(line string) { live.Notice("", screen.Bold(line)) })
 	defer stop()
-	out.onError(stop)
+	out.onError(cancel)
 	cfg.Observe, cfg.Delta, cfg.Progress = live.Observe, live.Delta, live.Progress
 	result, err := a.run(ctx, cfg)
-	live.Close()
-	return nil, result, err
+	if unread := live.Close(); err == nil && unread != nil {
+		err = fmt.Errorf("show the run: %w", unread)
+	}
+	return result, faulty(result, err)
+}
+
+// fault is an error of a run that had started: its journal says more.
+type fault struct {
+	err   error
+	runID string
+}
+
+func (e *fault) Error() string {
+	return e.err.Error() + "\nThe journal says how far it came: " + self() + " show " + e.runID
+}
+
+func (e *fault) Unwrap() error { return e.err }
+
+func faulty(result harness.Result, err error) error {
+	if err == nil || result.RunID == "" {
+		return err
+	}
+	return &fault{err, result.RunID}
 }
 
 // quietly runs without live text; events go to stream as lines of JSON where there is one. What weakens the run
 // is said on standard error all the same.
 func (a *app) quietly(ctx context.Context, cfg harness.Config, stream io.Writer) (harness.Result, error) {
-	ctx, stop := interruptible(ctx, func(line string) { fmt.Fprintln(a.err, "belay: "+line) })
+	ctx, cancel, stop := interruptible(ctx, func(line string) { fmt.Fprintln(a.err, "belay: "+line) })
 	defer stop()
 	out := &watched{w: stream}
-	out.onError(stop)
+	out.onError(cancel)
 	cfg.Observe = func(e journal.Event) {
 		if stream != nil {
 			out.encode(e)
@@ -215,7 +236,8 @@ func (a *app) quietly(ctx context.Context, cfg harness.Config, stream io.Writer)
 			}
 		}
 	}
-	return a.run(ctx, cfg)
+	result, err := a.run(ctx, cfg)
+	return result, faulty(result, err)
 }
 
 func (a *app) screen() render.Screen { return render.Detect(a.out, os.Getenv) }

@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"context"
 	"errors"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"belay/harness"
 	"belay/internal/render"
 	"belay/journal"
 )
@@ -30,13 +33,36 @@ ended and what proves it. A run that is still being written is told as far as it
 			if asJSON {
 				return a.showJSON(dir)
 			}
-			story := render.Story{Screen: a.screen(), Full: full}
+			story := render.Story{Screen: a.screen(), Full: full, Holds: func(start journal.SessionStart, proofs []journal.Proof) (bool, error) {
+				return a.holds(cmd.Context(), start, proofs)
+			}}
 			return damaged(story.Tell(a.out, runID, journal.Read(dir)), runID)
 		},
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "cut nothing: arguments, outputs, thinking")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events as a JSON array")
 	return cmd
+}
+
+// holds says whether the workspace is still the tree that was proved.
+func (a *app) holds(ctx context.Context, start journal.SessionStart, proofs []journal.Proof) (bool, error) {
+	home, err := a.home()
+	if err != nil {
+		return false, err
+	}
+	if _, err := os.Stat(start.Workspace); err != nil {
+		return false, err
+	}
+	tree, err := harness.TreeDigest(ctx, start.Workspace, home)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range proofs {
+		if p.Tree != tree {
+			return false, nil
+		}
+	}
+	return true, nil
 }
 
 // showJSON prints a run's events only when all of them are sound: half an array is no JSON.

@@ -2,8 +2,10 @@ package render
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"iter"
 	"strings"
 
@@ -14,8 +16,8 @@ import (
 type Story struct {
 	Screen Screen
 	Full   bool // nothing is cut: arguments, outputs, thinking
-	// Now is asked for one line that says whether the proof still holds for the workspace; "" is none.
-	Now func(start journal.SessionStart, proofs []journal.Proof) string
+	// Holds is asked whether the workspace is still the tree that the proofs are about; nil is never asked.
+	Holds func(start journal.SessionStart, proofs []journal.Proof) (bool, error)
 }
 
 // Tell writes the story of the events. The error of reading them comes back after what could be told.
@@ -50,24 +52,37 @@ func (s Story) Tell(w io.Writer, runID string, events iter.Seq2[journal.Event, e
 	case damage != nil:
 	case t.end == nil:
 		put(t.block([]string{s.Screen.paint(alarm, "unfinished") + "  it is still running, or its process ended without a word",
-			s.Screen.Dim(spent(int64(t.turns), t.usage, t.cost))}))
+			s.Screen.Dim(t.spent(int64(t.turns), t.usage, t.cost))}))
 	default:
 		if t.end.Summary != "" {
 			put(t.block(append([]string{s.Screen.Bold("the model's own words")}, t.indent("  ", plainInk, Clean(t.end.Summary), 0)...)))
 		}
 		if len(t.end.Proof) > 0 {
 			put(t.block(append([]string{s.Screen.Bold("proof")}, Proofs(s.Screen, t.end.Proof)...)))
-			if s.Now != nil {
-				if line := s.Now(start, t.end.Proof); line != "" {
-					put([]string{"  " + line})
-				}
-			}
+			put(s.standing(start, t.end.Proof))
 		}
 	}
 	if err := out.Flush(); err != nil {
 		return err
 	}
 	return damage
+}
+
+// standing says whether the proof still speaks of the workspace as it is now.
+func (s Story) standing(start journal.SessionStart, proofs []journal.Proof) []string {
+	if s.Holds == nil {
+		return nil
+	}
+	holds, err := s.Holds(start, proofs)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return []string{"  " + s.Screen.Dim("the workspace is gone; the proof is about what it was")}
+	case err != nil:
+		return []string{"  " + s.Screen.paint(yellow, "whether it still holds is unknown: "+Line(err.Error()))}
+	case holds:
+		return []string{"  " + s.Screen.paint(green, "the workspace is still the proved tree")}
+	}
+	return []string{"  " + s.Screen.paint(alarm, "proof void: the workspace has changed since")}
 }
 
 // Table writes rows in columns that are as wide as they must be; the last one is cut to the screen. The first row is the heading.

@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -72,8 +73,8 @@ func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
 	defer release()
-	steps := append(e.s.base(), cache...)
-	steps = append(append(steps, view...), helper.Step{Code: helper.Seal, A: "/"})
+	e.s.baseOnce.Do(func() { e.s.baseSteps = e.s.base() })
+	steps := slices.Concat(e.s.baseSteps, cache, view, []helper.Step{{Code: helper.Seal, A: "/"}})
 	uid, gid, _ := e.s.insideIDs()
 	watch := e.s.watch(e.grant.Workspace)
 	exit, err := launch(ctx, e.s.level.ids, &helper.Program{
@@ -312,7 +313,7 @@ func start(how ids, p *helper.Program, cmd tool.Command) (h *running, err error)
 	}
 	h = &running{control: os.NewFile(uintptr(pair[0]), "control"), output: make(chan error, 1)}
 	attr := &os.ProcAttr{
-		Dir: "/", Env: []string{helper.Marker + "=1"}, Files: []*os.File{stdin, write, write, theirs}, Sys: attributes(how),
+		Dir: "/", Env: helperEnv, Files: []*os.File{stdin, write, write, theirs}, Sys: attributes(how),
 	}
 	h.process, err = os.StartProcess("/proc/self/exe", []string{"belay: sandbox"}, attr)
 	if err != nil {
@@ -345,6 +346,9 @@ func start(how ids, p *helper.Program, cmd tool.Command) (h *running, err error)
 	}()
 	return h, nil
 }
+
+// helperEnv is all the environment of the helper: it lives shortly and does one thing after the other.
+var helperEnv = []string{helper.Marker + "=1", "GOMAXPROCS=1", "GOGC=off"}
 
 type closers []io.Closer
 

@@ -53,78 +53,85 @@ type failure struct {
 func (f *failure) Error() string { return f.what + " " + f.path + ": " + f.errno.Error() }
 
 // root is the new root while it is built.
+//
+// Few descriptors are open at any time: the kernel makes a process with several threads wait for milliseconds
+// when its table grows beyond 64.
 type root struct {
-	fd   int
-	null int // the host's /dev/null, to hide files behind
+	fd    int
+	null  int    // the host's /dev/null, to hide files behind
+	stage string // where the new root is mounted before it becomes the root
 }
 
-// build makes the new root and moves into it. All sources are opened while the old root is still in sight and
-// nothing lies over it.
+// stages are directories that every system has some of. One that no source lies in is taken.
+var stages = []string{"/mnt", "/srv", "/media", "/opt", "/sys", "/boot", "/run", "/var", "/tmp", "/home"}
+
+// build makes the new root and moves into it.
 func build(steps []Step) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return &failure{"making mounts private at", "/", err.(syscall.Errno)}
+		return &failure{"making mounts private at", "/", errno(err)}
 	}
-	stage := ""
-	for _, d := range []string{"/tmp", "/var", "/mnt", "/srv", "/home", "/usr"} {
+	r := &root{}
+	for _, d := range stages {
 		var st syscall.Stat_t
-		if syscall.Lstat(d, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
-			stage = d
+		if syscall.Lstat(d, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && !inUse(steps, d) {
+			r.stage = d
 			break
 		}
 	}
-	sources := make([]int, len(steps))
-	for i, s := range steps {
-		sources[i] = -1
-		var e syscall.Errno
-		switch s.Code {
-		case Bind:
-			sources[i], e = openTree(atFdcwd, s.A)
-			if e == syscall.ENOENT && s.Flags&Optional != 0 {
-				e = 0
-			}
-		case Overlay:
-			sources[i], e = overlay(s, stage)
-		}
-		if e != 0 {
-			return &failure{"opening", s.A, e}
-		}
+	if r.stage == "" {
+		return &failure{"finding", "an unused directory to build in, such as /mnt", syscall.ENOENT}
 	}
-	null, e := openTree(atFdcwd, "/dev/null")
-	if e != 0 {
+	var e syscall.Errno
+	if r.null, e = openTree(atFdcwd, "/dev/null"); e != 0 {
 		return &failure{"opening", "/dev/null", e}
 	}
-	r := &root{null: null}
 	if r.fd, e = filesystem("tmpfs", "mode=0755,size=16m", attrNosuid|attrNodev); e != 0 {
 		return &failure{"making", "tmpfs", e}
 	}
-	if e := moveTo(r.fd, atFdcwd, stage); e != 0 {
-		return &failure{"mounting the new root at", stage, e}
+	if e := moveTo(r.fd, atFdcwd, r.stage); e != 0 {
+		return &failure{"mounting the new root at", r.stage, e}
 	}
-	for i, s := range steps {
-		if e := r.do(s, sources[i]); e != 0 {
-			if s.Flags&Optional != 0 && e == syscall.ENOENT {
-				continue
-			}
+	for _, s := range steps {
+		if e := r.do(s); e != 0 && (s.Flags&Optional == 0 || e != syscall.ENOENT) {
 			path := s.A
-			if s.Code == Bind || s.Code == Overlay || s.Code == Link || s.Code == File {
+			if s.B != "" && s.Code != Tmpfs {
 				path = s.B
 			}
 			return &failure{stepName(s.Code), path, e}
 		}
 	}
 	if err := syscall.Fchdir(r.fd); err != nil {
-		return &failure{"entering", "the new root", err.(syscall.Errno)}
+		return &failure{"entering", "the new root", errno(err)}
 	}
 	if err := syscall.PivotRoot(".", "."); err != nil {
-		return &failure{"changing to", "the new root", err.(syscall.Errno)}
+		return &failure{"changing to", "the new root", errno(err)}
 	}
 	if err := syscall.Unmount(".", mntDetach); err != nil {
-		return &failure{"leaving", "the old root", err.(syscall.Errno)}
+		return &failure{"leaving", "the old root", errno(err)}
 	}
 	if err := syscall.Chdir("/"); err != nil {
-		return &failure{"entering", "/", err.(syscall.Errno)}
+		return &failure{"entering", "/", errno(err)}
 	}
 	return nil
+}
+
+// inUse says whether a source lies in dir.
+func inUse(steps []Step, dir string) bool {
+	for _, s := range steps {
+		if s.Code != Bind && s.Code != Overlay {
+			continue
+		}
+		for _, list := range [2]string{s.A, s.C} {
+			for list != "" {
+				var path string
+				path, list = cut(list)
+				if path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/' {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func stepName(c Code) string {
@@ -151,7 +158,7 @@ func stepName(c Code) string {
 	return "sealing"
 }
 
-func (r *root) do(s Step, source int) syscall.Errno {
+func (r *root) do(s Step) syscall.Errno {
 	switch s.Code {
 	case Dir:
 		fd, e := r.ensure(s.A, true)
@@ -159,18 +166,11 @@ func (r *root) do(s Step, source int) syscall.Errno {
 			return e
 		}
 		syscall.Close(fd)
-		if s.Flags != 0 {
-			// Only directories that are made here are named in a step with a mode.
-			parent, base, e := r.parent(s.A)
-			if e != 0 {
-				return e
-			}
-			return errno(syscall.Fchmodat(parent, base, s.Flags, 0))
-		}
 		return 0
 	case Bind:
-		if source < 0 {
-			return syscall.ENOENT
+		source, e := openTree(atFdcwd, s.A)
+		if e != 0 {
+			return e
 		}
 		var st syscall.Stat_t
 		if err := syscall.Fstat(source, &st); err != nil {
@@ -178,7 +178,11 @@ func (r *root) do(s Step, source int) syscall.Errno {
 		}
 		return r.attach(source, s.B, st.Mode&syscall.S_IFMT == syscall.S_IFDIR, attributes(s.Flags))
 	case Overlay:
-		return r.attach(source, s.B, true, attributes(s.Flags))
+		fd, e := r.overlay(s)
+		if e != 0 {
+			return e
+		}
+		return r.attach(fd, s.B, true, attributes(s.Flags))
 	case Tmpfs:
 		fd, e := filesystem("tmpfs", s.B, 0)
 		if e != 0 {
@@ -193,16 +197,14 @@ func (r *root) do(s Step, source int) syscall.Errno {
 			return e
 		}
 		return r.attach(fd, s.A, true, attrNosuid|attrNoexec)
-	case Link:
+	case Link, File:
 		parent, base, e := r.parent(s.B)
 		if e != 0 {
 			return e
 		}
-		return symlinkat(s.A, parent, base)
-	case File:
-		parent, base, e := r.parent(s.B)
-		if e != 0 {
-			return e
+		defer syscall.Close(parent)
+		if s.Code == Link {
+			return symlinkat(s.A, parent, base)
 		}
 		fd, err := syscall.Openat(parent, base, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|cloexec, s.Flags)
 		if err != nil {
@@ -211,30 +213,31 @@ func (r *root) do(s Step, source int) syscall.Errno {
 		_, err = syscall.Write(fd, []byte(s.A))
 		syscall.Close(fd)
 		return errno(err)
-	case Pin:
+	case Pin, Mask, Seal:
 		at, e := r.open(s.A)
 		if e != 0 {
 			return e
 		}
-		fd, e := cloneAt(at)
-		if e != 0 {
-			return e
+		switch s.Code {
+		case Pin:
+			return r.pin(at, attributes(s.Flags))
+		case Mask:
+			return r.mask(at)
 		}
-		return attach(fd, at, attributes(s.Flags))
-	case Mask:
-		at, e := r.open(s.A)
-		if e != 0 {
-			return e
-		}
-		return r.mask(at)
-	case Seal:
-		at, e := r.open(s.A)
-		if e != 0 {
-			return e
-		}
-		return setattr(at, attrReadOnly, 0)
+		e = setattr(at, attrReadOnly, 0)
+		syscall.Close(at)
+		return e
 	}
 	return syscall.EINVAL
+}
+
+// pin mounts what at is on itself, and closes at.
+func (r *root) pin(at int, attrs uint64) syscall.Errno {
+	fd, e := cloneAt(at)
+	if e != 0 {
+		return e
+	}
+	return attach(fd, at, attrs)
 }
 
 // proc puts a proc at path. A root without capabilities could still write to /proc/sys and the like, as the
@@ -255,11 +258,7 @@ func (r *root) proc(path string) syscall.Errno {
 		if e != 0 {
 			return e
 		}
-		clone, e := cloneAt(at)
-		if e != 0 {
-			return e
-		}
-		if e := attach(clone, at, attrReadOnly|attrNosuid|attrNodev|attrNoexec); e != 0 {
+		if e := r.pin(at, attrReadOnly|attrNosuid|attrNodev|attrNoexec); e != 0 {
 			return e
 		}
 	}
@@ -346,10 +345,10 @@ func (r *root) ensure(path string, dir bool) (int, syscall.Errno) {
 	if e != 0 {
 		return -1, e
 	}
+	defer syscall.Close(parent)
 	if dir {
 		e = errno(syscall.Mkdirat(parent, base, 0o755))
 	} else {
-		var fd int
 		var err error
 		if fd, err = syscall.Openat(parent, base, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|cloexec, 0o644); err == nil {
 			syscall.Close(fd)
@@ -392,9 +391,18 @@ func attributes(flags uint32) uint64 {
 
 // overlay makes a detached overlay of s. Layers are named by descriptor, so that no character of a path means
 // anything to the kernel's option parser.
-func overlay(s Step, stage string) (int, syscall.Errno) {
+func (r *root) overlay(s Step) (int, syscall.Errno) {
+	var open []int
+	defer func() {
+		for _, fd := range open {
+			syscall.Close(fd)
+		}
+	}()
 	layer := func(path string) (string, syscall.Errno) {
 		fd, err := syscall.Open(path, oPath|cloexec|syscall.O_DIRECTORY, 0)
+		if err == nil {
+			open = append(open, fd)
+		}
 		return "/proc/self/fd/" + itoa(fd), errno(err)
 	}
 	first, lower := "", ""
@@ -418,26 +426,27 @@ func overlay(s Step, stage string) (int, syscall.Errno) {
 		if e != 0 {
 			return -1, e
 		}
-		if e := moveTo(tmp, atFdcwd, stage); e != 0 {
+		open = append(open, tmp)
+		if e := moveTo(tmp, atFdcwd, r.stage); e != 0 {
 			return -1, e
 		}
 		// The overlay holds on to the layer by itself; nobody else shall see it.
-		defer syscall.Unmount(stage, mntDetach)
-		upper, work = stage+"/u", stage+"/w"
-		var st syscall.Stat_t
-		if err := syscall.Stat(first, &st); err != nil {
-			return -1, errno(err)
-		}
+		defer syscall.Unmount(r.stage, mntDetach)
+		upper, work = r.stage+"/u", r.stage+"/w"
 		for _, d := range []string{upper, work} {
 			if err := syscall.Mkdir(d, 0o700); err != nil {
 				return -1, errno(err)
 			}
 		}
 		// The top directory of the overlay is the upper one: it looks like the lower one.
-		if err := syscall.Chmod(upper, st.Mode&0o7777); err != nil {
+		var st syscall.Stat_t
+		if err := syscall.Stat(first, &st); err != nil {
 			return -1, errno(err)
 		}
 		if err := syscall.Chown(upper, int(st.Uid), int(st.Gid)); err != nil && err != syscall.EPERM && err != syscall.EINVAL {
+			return -1, errno(err)
+		}
+		if err := syscall.Chmod(upper, st.Mode&0o7777); err != nil {
 			return -1, errno(err)
 		}
 	} else {

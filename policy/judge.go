@@ -1,0 +1,201 @@
+package policy
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"belay/effect"
+)
+
+// Judge says what may happen to an action with these effects. It is pure: the same set and situation give the
+// same decision. The worst effect decides, and a further effect never makes a decision milder.
+func Judge(effects effect.Set, s Situation) Decision {
+	worst := s.decide(effect.ClassRead, "defaults.class-1", "it does nothing but read")
+	for _, e := range effects {
+		d := s.judge(e)
+		class := max(worst.Class, d.Class)
+		if severity(d.Verdict) > severity(worst.Verdict) || d.Verdict == worst.Verdict && d.Class > worst.Class {
+			worst = d
+		}
+		worst.Class = class
+	}
+	worst.Grant = grant(worst.Class, worst.Verdict)
+	return worst
+}
+
+func severity(v effect.Verdict) int {
+	switch v {
+	case effect.Allow:
+		return 0
+	case effect.Ask:
+		return 1
+	}
+	return 2
+}
+
+// grant follows the class, so that a misjudged read fails instead of doing harm. A question is granted what its
+// action needs, for the case that a person says yes. No grant holds the network yet.
+func grant(class effect.Class, v effect.Verdict) effect.Grant {
+	switch {
+	case v == effect.Deny:
+		return effect.Grant{}
+	case class <= effect.ClassRead:
+		return effect.Grant{Workspace: effect.ReadOnly}
+	}
+	return effect.Grant{Workspace: effect.ReadWrite}
+}
+
+// finding is what is thought of one effect before the mode is asked.
+type finding struct {
+	class   effect.Class
+	rule    string // "" is the default rule of the class
+	reason  string
+	breaker bool // it holds in every mode
+}
+
+func (s Situation) judge(e effect.Effect) Decision {
+	f := s.classify(e)
+	if !s.Sandboxed && e.Kind == effect.Exec {
+		return Decision{f.class, effect.Deny, "no-sandbox", "no sandbox can be had on this machine, so this run reads files and starts no programs. Use the file tools to read; a person can pass --sandbox=off.", effect.Grant{}}
+	}
+	if f.breaker {
+		return s.broken(f)
+	}
+	return s.decide(f.class, f.rule, f.reason)
+}
+
+// broken decides what a circuit breaker caught: it is refused where nobody can be asked, and asked otherwise,
+// whatever the mode and the rules allow.
+func (s Situation) broken(f finding) Decision {
+	d := Decision{Class: f.class, Verdict: effect.Ask, Rule: f.rule, Reason: sentence(f.reason, f.class) + " A person decides this every time."}
+	if s.Headless || s.Mode == Plan || !s.Sandboxed {
+		d.Verdict = effect.Deny
+		d.Reason = sentence(f.reason, f.class) + " It is refused in every mode. " + advice(f.class)
+	}
+	return d
+}
+
+// decide applies the mode to a class.
+func (s Situation) decide(class effect.Class, rule, reason string) Decision {
+	d := Decision{Class: class, Rule: rule, Reason: sentence(reason, class)}
+	if d.Rule == "" {
+		d.Rule = fmt.Sprintf("defaults.class-%d", class)
+	}
+	switch {
+	case class <= effect.ClassRead:
+		d.Verdict = effect.Allow
+		return d
+	case class >= effect.ClassConfiguration:
+		d.Verdict = effect.Deny
+	case !s.Sandboxed:
+		d.Verdict, d.Rule = effect.Deny, "no-sandbox"
+		d.Reason += " No sandbox can be had on this machine, so this run is read-only: say what you would change in TaskComplete or ReportBlocker."
+		return d
+	case s.Mode == Plan:
+		d.Verdict, d.Rule = effect.Deny, "modes.plan"
+		d.Reason += " Plan mode only reads: describe the change instead of making it."
+		return d
+	case s.Mode == Autonomous && class <= effect.ClassIrreversible, s.Mode == Edit && class <= effect.ClassReversible:
+		d.Verdict = effect.Allow
+		return d
+	case s.Mode == Autonomous, s.Mode == Edit, s.Mode == Manual:
+		d.Verdict = effect.Ask
+	default:
+		d.Verdict, d.Rule = effect.Deny, "modes.unknown"
+		d.Reason += fmt.Sprintf(" The mode %q is not known.", s.Mode)
+		return d
+	}
+	d.Reason += " " + advice(class)
+	return d
+}
+
+func sentence(reason string, class effect.Class) string {
+	reason = strings.TrimSuffix(reason, ".")
+	if reason != "" && reason[0] >= 'a' && reason[0] <= 'z' {
+		reason = strings.ToUpper(reason[:1]) + reason[1:]
+	}
+	return fmt.Sprintf("%s (class %d, %s).", reason, int(class), class)
+}
+
+// advice says what a model can do instead.
+func advice(class effect.Class) string {
+	switch class {
+	case effect.ClassReversible:
+		return "A person has to agree to each change in this mode."
+	case effect.ClassIrreversible:
+		return "A person has to agree. Without one, work inside the workspace with explicit paths, or say in TaskComplete what is left to do."
+	case effect.ClassExternal:
+		return "Leave sending to the person: finish the work locally and say in TaskComplete what is to be sent."
+	case effect.ClassConfiguration:
+		return "Do not look for a way around it: do the task without it, or call ReportBlocker and say what is needed."
+	}
+	return ""
+}
+
+// classify says what one effect costs if it is wrong.
+func (s Situation) classify(e effect.Effect) finding {
+	what := e.Why
+	if filepath.IsAbs(e.Target) {
+		e.Target = filepath.Clean(e.Target)
+	}
+	named := func(verb string) string {
+		text := verb + " " + s.short(e.Target)
+		if what != "" {
+			text += ": " + what
+		}
+		return text
+	}
+	switch e.Kind {
+	case effect.Read:
+		return s.classifyRead(e, named("it reads"))
+	case effect.Write:
+		return s.classifyWrite(e, named("it writes"))
+	case effect.Delete:
+		return s.classifyWrite(e, named("it deletes"))
+	case effect.Exec:
+		return finding{class: effect.ClassRead, reason: named("it starts")}
+	case effect.Connect:
+		reason := "it sends to another machine"
+		if e.Target != "" {
+			reason = "it sends to " + e.Target
+		}
+		if what != "" {
+			reason += ": " + what
+		}
+		return finding{class: effect.ClassExternal, reason: reason}
+	case effect.Configure:
+		if filepath.IsAbs(e.Target) {
+			return finding{class: effect.ClassConfiguration, reason: named("it configures")}
+		}
+		reason := what
+		if reason == "" {
+			reason = named("it runs")
+		}
+		return finding{class: effect.ClassConfiguration, rule: "breaker: privilege and machine", reason: reason, breaker: true}
+	case effect.Opaque:
+		reason := what
+		if reason == "" {
+			reason = "it could do anything"
+		}
+		if s.Sandboxed {
+			return finding{class: effect.ClassReversible, reason: reason + "; the sandbox bounds it to the workspace"}
+		}
+		return finding{class: effect.ClassIrreversible, reason: reason + "; nothing bounds what it does"}
+	}
+	return finding{class: effect.ClassConfiguration, rule: "unknown effect", reason: fmt.Sprintf("the effect %q is not known", e.Kind)}
+}
+
+func (s Situation) short(path string) string {
+	switch {
+	case path == "":
+		return "a path that is known only when it runs"
+	case s.Workspace != "" && path == s.Workspace:
+		return "the workspace"
+	case s.Workspace != "" && inside(path, s.Workspace):
+		return path[len(strings.TrimSuffix(s.Workspace, "/"))+1:]
+	case s.Home != "" && inside(path, s.Home) && path != s.Home:
+		return "~" + path[len(strings.TrimSuffix(s.Home, "/")):]
+	}
+	return path
+}
