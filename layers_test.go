@@ -29,7 +29,7 @@ var layers = map[string][]string{
 
 	// meeting points
 	"model":           {"message"},
-	"model/rehearsal": {"message", "model"},
+	"model/rehearsal": {"message", "model", "internal/yaml"},
 	"verify":          {"message", "effect"},
 
 	// loops
@@ -41,13 +41,18 @@ var layers = map[string][]string{
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 
+	// readers: leaves that any package may build on, so that a format or a danger is understood once
+	"internal/yaml":      {},
+	"internal/smallfile": {},
+
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
-	"internal/verifier":       {"effect", "tool", "verify"},
+	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
+	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "verify", "loop", "harness",
 		"internal/projection", "internal/demo"},
@@ -60,7 +65,7 @@ var layers = map[string][]string{
 var owners = map[string]string{
 	"mvdan.cc/sh/v3":                    "internal/shell",
 	"github.com/spf13/cobra":            "internal/cli",
-	"github.com/goccy/go-yaml":          "model/rehearsal",
+	"github.com/goccy/go-yaml":          "internal/yaml",
 	"github.com/google/jsonschema-go":   "tool",
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",
