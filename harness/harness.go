@@ -154,8 +154,8 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 func (a *agent) verifiers(lines []string, box *sandbox.Sandbox, tree func(context.Context) (string, error)) []verify.Verifier {
 	named := len(lines) > 0
 	if !named {
-		if line := verifier.Detect(a.place.Workspace); line != "" {
-			lines = []string{line}
+		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
+			lines = []string{found[0].Line}
 		}
 	}
 	var all []verify.Verifier
