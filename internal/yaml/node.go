@@ -78,7 +78,15 @@ func (n Node) Errorf(format string, args ...any) error {
 
 // Wrong says that the value has another type than it should.
 func (n Node) Wrong(what, want string) error {
-	return n.Errorf("%s must be %s, not %s", what, want, describe(n.ast))
+	return n.Errorf("%s must be %s, not %s", what, want, n.described())
+}
+
+func (n Node) described() string {
+	is := describe(n.ast)
+	if _, ok := n.Decimal(); is == "a number" && !ok {
+		is += " in another spelling than JSON's"
+	}
+	return is
 }
 
 func describe(n ast.Node) string {
