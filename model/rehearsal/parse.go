@@ -376,6 +376,9 @@ func (d *document) calls(n ast.Node) ([]message.Block, error) {
 	return blocks, nil
 }
 
+// notObject is why arguments that are JSON are bad ones.
+const notObject = "not a JSON object"
+
 // badArgs says why raw is not an object. What is no JSON at all is kept as a JSON string, so that it can be stored.
 func badArgs(raw string) (json.RawMessage, string) {
 	var object map[string]json.RawMessage
@@ -388,7 +391,7 @@ func badArgs(raw string) (json.RawMessage, string) {
 	if json.Unmarshal([]byte(raw), &object) != nil || object == nil {
 		var buf bytes.Buffer
 		_ = json.Compact(&buf, []byte(raw)) // valid, as just seen
-		return buf.Bytes(), "not a JSON object"
+		return buf.Bytes(), notObject
 	}
 	return nil, ""
 }
