@@ -29,9 +29,14 @@ var layers = map[string][]string{
 	"handoff": {},
 
 	// meeting points
-	"model":           {"message"},
-	"model/rehearsal": {"message", "model"},
-	"verify":          {"message", "effect"},
+	"model":                 {"message"},
+	"model/stream":          {"message", "model"},
+	"model/wire":            {"message", "model", "model/stream"},
+	"model/anthropic":       {"message", "model", "model/stream", "model/wire"},
+	"model/openai":          {"message", "model", "model/stream", "model/wire"},
+	"model/rehearsal":       {"message", "model", "model/stream"},
+	"model/rehearsal/serve": {"message", "model", "model/rehearsal", "model/stream", "model/wire"},
+	"verify":                {"message", "effect"},
 
 	// loops
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
@@ -50,14 +55,16 @@ var layers = map[string][]string{
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify"},
 	"internal/demo":           {},
-	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "verify", "loop", "harness",
-		"internal/projection", "internal/demo", "internal/render"},
+	"internal/keys":           {},
+	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"tool/tooltest": {"effect", "tool"},
+	"tool/tooltest":   {"effect", "tool"},
+	"model/modeltest": {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.

@@ -37,9 +37,11 @@ func (a *app) completeRun(_ *cobra.Command, args []string, typed string) ([]stri
 // completeFlags offers values for those of the command's flags that have known ones.
 func (a *app) completeFlags(cmd *cobra.Command) {
 	offers := map[string]cobra.CompletionFunc{
-		"model":     completeModel,
-		"tools":     completeTools,
-		"workspace": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) { return nil, cobra.ShellCompDirectiveFilterDirs },
+		"model": completeModel,
+		"tools": completeTools,
+		"workspace": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return nil, cobra.ShellCompDirectiveFilterDirs
+		},
 		"mode": func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return []string{"plan\treads only", "manual\treads; everything else needs a person", "edit\treads and reversible writes",
 				"autonomous\talso irreversible local writes, in a sandbox"}, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveKeepOrder

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -61,31 +60,6 @@ func block(s Screen, b message.Block) []string {
 		}
 	}
 	return lines
-}
-
-// arguments shows each of a call's arguments on lines of its own, texts without their JSON escapes.
-func arguments(raw json.RawMessage) string {
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	if start, err := dec.Token(); err != nil || start != json.Delim('{') {
-		return string(raw)
-	}
-	var lines []string
-	for dec.More() {
-		name, err := dec.Token()
-		var value json.RawMessage
-		if err != nil || dec.Decode(&value) != nil {
-			return string(raw)
-		}
-		var text string
-		if json.Unmarshal(value, &text) != nil {
-			text = string(value)
-		}
-		if strings.Contains(text, "\n") {
-			text = "\n  " + strings.ReplaceAll(text, "\n", "\n  ")
-		}
-		lines = append(lines, fmt.Sprintf("%v: %s", name, text))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // inset is a text's lines, clean and moved to the right.

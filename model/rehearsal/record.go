@@ -8,6 +8,7 @@ import (
 
 	"belay/message"
 	"belay/model"
+	"belay/model/stream"
 )
 
 // Recording is what a model said in a run.
@@ -106,17 +107,17 @@ func recordTurn(b *bytes.Buffer, reply model.Reply) (opaque, mixed int) {
 }
 
 func recordCall(c message.ToolCall) string {
-	args := string(c.Args)
-	switch {
-	case c.BadArgs == "":
-		return fmt.Sprintf("{tool: %s, args: %s}", scalar(c.Name), args)
-	case c.BadArgs != notObject: // kept as a JSON string, see badArgs
-		var raw string
-		if json.Unmarshal(c.Args, &raw) == nil {
-			args = raw
+	if c.BadArgs == "" {
+		return fmt.Sprintf("{tool: %s, args: %s}", scalar(c.Name), c.Args)
+	}
+	raw := string(c.Args) // of what is no JSON at all, a JSON string is kept
+	var text string
+	if json.Unmarshal(c.Args, &text) == nil {
+		if args, bad := stream.Args(text); bad == c.BadArgs && bytes.Equal(args, c.Args) {
+			raw = text
 		}
 	}
-	return fmt.Sprintf("{tool: %s, bad_args: %s}", scalar(c.Name), scalar(args))
+	return fmt.Sprintf("{tool: %s, bad_args: %s}", scalar(c.Name), scalar(raw))
 }
 
 // scalar is a text as JSON spells it, which YAML reads as well.
