@@ -47,6 +47,8 @@ var layers = map[string][]string{
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 
+	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
+
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect", "tool"},

@@ -151,7 +151,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	}
 	a.level = box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home).Digest
-	verifiers := a.verifiers(cfg, box, tree)
+	verifiers := a.verifiers(cfg, box)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
@@ -222,7 +222,7 @@ func judge(own func(effect.Set, policy.Situation) policy.Decision, situation pol
 }
 
 // verifiers are the commands a person named, else the one that the project's files suggest.
-func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox, tree func(context.Context) (string, error)) []verify.Verifier {
+func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
 	if !named && len(cfg.Verifiers) == 0 {
 		if line := verifier.Detect(a.place.Workspace); line != "" {
@@ -231,7 +231,7 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox, tree func(context.Co
 	}
 	var all []verify.Verifier
 	for _, line := range lines {
-		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation), Tree: tree,
+		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
 			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
 	}
 	return append(all, cfg.Verifiers...)

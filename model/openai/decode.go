@@ -192,6 +192,9 @@ func (d *decoder) Whole(data []byte) ([]model.Event, error) {
 	return append(events, more...), err
 }
 
+// Ended says that a finish reason has come: servers exist that then send nothing more, and keep the connection.
+func (d *decoder) Ended() bool { return d.finish != "" }
+
 // End takes [DONE], or the end of the stream: both end a reply that has a finish reason; [DONE] alone ends one of
 // text only.
 func (d *decoder) End(sentinel bool) ([]model.Event, error) {

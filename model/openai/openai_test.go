@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 	"testing/iotest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -314,6 +315,21 @@ func TestOneConnection(t *testing.T) {
 	}
 	if fresh != 1 {
 		t.Errorf("%d connections", fresh)
+	}
+}
+
+// TestSilentEnd holds that a reply is complete with its finish reason, also where the server then keeps silent.
+func TestSilentEnd(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, sse(piece(`"content":"hi"`), counts, ending(`"stop"`)))
+		_ = http.NewResponseController(w).Flush()
+		<-r.Context().Done()
+	}))
+	defer server.Close()
+	c := New(Config{Model: "m", BaseURL: server.URL, Idle: 200 * time.Millisecond})
+	got, err := model.Collect(c.Stream(t.Context(), model.Request{Messages: []message.Message{message.UserText("x")}}), nil)
+	if d := cmp.Diff(model.Reply{Blocks: []message.Block{message.Text("hi")}, Stop: message.StopEnd, Usage: counted}, got); err != nil || d != "" {
+		t.Errorf("%v %s", err, d)
 	}
 }
 

@@ -120,11 +120,12 @@ func TestUnreachable(t *testing.T) {
 	server.Close()
 	for base, want := range map[string]string{
 		server.URL:        "nothing answers at " + server.URL + ": start the server, or set TEST_BASE_URL",
-		"http://%zz":      "cannot be used; set TEST_BASE_URL",
+		"http://u:pw@%zz": "\"…@%zz\" cannot be used; set TEST_BASE_URL",
 		"ftp://127.0.0.1": "no sound connection",
+		"ftp://u:pw@h":    "ftp://u:xxxxx@h",
 	} {
 		_, err := endpoint(base).Do(t.Context(), http.MethodPost, "/x", nil, nil)
-		if e := model.AsError(err); err == nil || e.Class != model.Environment || !strings.Contains(e.Message, want) {
+		if e := model.AsError(err); err == nil || e.Class != model.Environment || !strings.Contains(e.Message, want) || strings.Contains(e.Error(), "pw") {
 			t.Errorf("%s: %v", base, err)
 		}
 	}
