@@ -119,7 +119,7 @@ func (d *diagnosis) lines(s render.Screen) []string {
 		for _, part := range []struct {
 			name string
 			list []string
-		}{{"holds", f.Holds}, {"lacks", f.Lacks}} {
+		}{{"holds", f.Holds}, {"gap  ", f.Lacks}} {
 			for _, item := range part.list {
 				lines = append(lines, "                 "+s.Dim(part.name)+" "+render.Line(item))
 			}
