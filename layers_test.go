@@ -62,8 +62,8 @@ var layers = map[string][]string{
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
 	"internal/keys":           {},
-	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "verify", "loop", "harness",
-		"internal/projection", "internal/demo", "internal/render"},
+	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

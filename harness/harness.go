@@ -196,6 +196,17 @@ func registry(cfg Config) (*tool.Registry, error) {
 	return tool.NewRegistry(chosen...)
 }
 
+// ToolNames lists the standard tools that Config.Only may choose from. Those that end a run are always there.
+func ToolNames() []string {
+	var names []string
+	for _, t := range tools.Standard() {
+		if spec := t.Spec(); spec.Signal == tool.NoSignal {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
+
 // judge puts an embedder's own judgement behind the built-in one: it can refuse more, and allow nothing more.
 func judge(own func(effect.Set, policy.Situation) policy.Decision, situation policy.Situation) func(effect.Set) policy.Decision {
 	return func(set effect.Set) policy.Decision {
