@@ -12,11 +12,6 @@ import (
 	"belay/policy"
 )
 
-// noModel is what a person reads who names no model.
-const noModel = `no model is set. Say which one does the work:
-  --model rehearsal:FILE   a scripted model that follows FILE; offline, free, the same every time
-To see how that looks first: %s demo`
-
 var modes = []policy.Mode{policy.Plan, policy.Manual, policy.Edit, policy.Autonomous}
 
 // exitCodes is the part of the help that scripts are written against.
@@ -65,9 +60,6 @@ A bound that is reached pauses the run; its last line is the command that goes o
 			if err != nil {
 				return err
 			}
-			if cfg.Model == "" {
-				return usagef(noModel, self())
-			}
 			if cfg.Task, err = a.task(args[0]); err != nil {
 				return err
 			}
@@ -75,7 +67,7 @@ A bound that is reached pauses the run; its last line is the command that goes o
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the model, for example rehearsal:FILE")
+	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the `model`: anthropic:NAME, openai:NAME, openai:NAME@URL or rehearsal:FILE (default: a local server, if one answers)")
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
 	return cmd
