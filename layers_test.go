@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"model/wire":            {"message", "model", "model/stream"},
 	"model/anthropic":       {"message", "model", "model/stream", "model/wire"},
 	"model/openai":          {"message", "model", "model/stream", "model/wire"},
-	"model/rehearsal":       {"message", "model", "model/stream"},
+	"model/rehearsal":       {"message", "model", "model/stream", "internal/yaml"},
 	"model/rehearsal/serve": {"message", "model", "model/rehearsal", "model/stream", "model/wire"},
 	"verify":                {"message", "effect"},
 
@@ -48,6 +48,9 @@ var layers = map[string][]string{
 	"cmd/belay": {".", "internal/cli"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
+	// readers: leaves that any package may build on, so that a format or a danger is understood once
+	"internal/yaml":      {},
+	"internal/smallfile": {},
 
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
@@ -55,7 +58,8 @@ var layers = map[string][]string{
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
-	"internal/verifier":       {"effect", "tool", "verify"},
+	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
+	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
@@ -73,7 +77,7 @@ var layers = map[string][]string{
 var owners = map[string]string{
 	"mvdan.cc/sh/v3":                    "internal/shell",
 	"github.com/spf13/cobra":            "internal/cli",
-	"github.com/goccy/go-yaml":          "model/rehearsal",
+	"github.com/goccy/go-yaml":          "internal/yaml",
 	"github.com/google/jsonschema-go":   "tool",
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",

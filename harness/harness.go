@@ -225,8 +225,8 @@ func judge(own func(effect.Set, policy.Situation) policy.Decision, situation pol
 func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
 	if !named && len(cfg.Verifiers) == 0 {
-		if line := verifier.Detect(a.place.Workspace); line != "" {
-			lines = []string{line}
+		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
+			lines = []string{found[0].Line}
 		}
 	}
 	var all []verify.Verifier

@@ -123,6 +123,8 @@ func recordCall(c message.ToolCall) string {
 // scalar is a text as JSON spells it, which YAML reads as well.
 func scalar(s string) string {
 	var b bytes.Buffer
-	writeString(&b, s)
-	return b.String()
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string cannot fail
+	return strings.TrimSuffix(b.String(), "\n")
 }
