@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -95,7 +94,6 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if given("tools") && len(cfg.Only) == 0 {
 		return cfg, usagef("--tools names no tool. For example: --tools Read,Grep,Glob")
 	}
-	cfg.Model = standing(cfg.Model)
 	return cfg, checkVerify(cfg.Verify)
 }
 
@@ -106,13 +104,4 @@ func checkVerify(commands []string) error {
 		}
 	}
 	return nil
-}
-
-// standing is a model that means the same from every folder: the run may be resumed from another one.
-func standing(model string) string {
-	file, scripted := strings.CutPrefix(model, "rehearsal:")
-	if path, err := filepath.Abs(file); scripted && file != "" && err == nil {
-		return "rehearsal:" + path
-	}
-	return model
 }
