@@ -112,7 +112,8 @@ type agent struct {
 	mode   policy.Mode
 	system string
 	specs  []model.Tool
-	spec   string // of the model, to ask for again
+	spec   string   // of the model, to ask for again
+	repo   *repoMap // nil where the repository has none
 	loop   loop.Config
 }
 
@@ -158,7 +159,11 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, names(registry.Specs()), a.isolated(), checks); err != nil {
+	if a.repo, err = readMap(a.place.Workspace); err != nil {
+		return nil, &UsageError{err}
+	}
+	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
+	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
@@ -251,6 +256,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
+	}
+	if a.repo != nil {
+		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
 	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
