@@ -34,7 +34,7 @@ type Config struct {
 	Workspace string         // folder to work in; "" is the current one
 	AllowWide bool           // let Workspace be / or the home directory
 	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // "rehearsal:FILE"
+	Model     string         // what model.ParseSpec reads: "anthropic:NAME", "openai:NAME@URL", "rehearsal:FILE"
 	Client    model.Client   // used instead of Model where it is set
 	Verify    []string       // shell commands that must pass; none means: detect
 	Mode      policy.Mode    // "" is policy.Edit
