@@ -34,7 +34,7 @@ var layers = map[string][]string{
 	"model/wire":            {"message", "model", "model/stream"},
 	"model/anthropic":       {"message", "model", "model/stream", "model/wire"},
 	"model/openai":          {"message", "model", "model/stream", "model/wire"},
-	"model/rehearsal":       {"message", "model", "model/stream"},
+	"model/rehearsal":       {"message", "model", "model/stream", "internal/yaml"},
 	"model/rehearsal/serve": {"message", "model", "model/rehearsal", "model/stream", "model/wire"},
 	"verify":                {"message", "effect"},
 
@@ -43,11 +43,15 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
+		"internal/keys",
+		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
+	// readers: leaves that any package may build on, so that a format or a danger is understood once
+	"internal/yaml":      {},
+	"internal/smallfile": {},
 
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
@@ -55,11 +59,12 @@ var layers = map[string][]string{
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
-	"internal/verifier":       {"effect", "tool", "verify"},
+	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
+	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
 	"internal/keys":           {},
-	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "verify", "loop", "harness",
-		"internal/projection", "internal/demo", "internal/render"},
+	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
@@ -73,7 +78,7 @@ var layers = map[string][]string{
 var owners = map[string]string{
 	"mvdan.cc/sh/v3":                    "internal/shell",
 	"github.com/spf13/cobra":            "internal/cli",
-	"github.com/goccy/go-yaml":          "model/rehearsal",
+	"github.com/goccy/go-yaml":          "internal/yaml",
 	"github.com/google/jsonschema-go":   "tool",
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",

@@ -34,7 +34,7 @@ type Config struct {
 	Workspace string         // folder to work in; "" is the current one
 	AllowWide bool           // let Workspace be / or the home directory
 	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // what model.ParseSpec reads: "anthropic:NAME", "openai:NAME@URL", "rehearsal:FILE"
+	Model     string         // see model.ParseSpec; "" takes a local server that lists a model
 	Client    model.Client   // used instead of Model where it is set
 	Verify    []string       // shell commands that must pass; none means: detect
 	Mode      policy.Mode    // "" is policy.Edit
@@ -112,6 +112,7 @@ type agent struct {
 	mode   policy.Mode
 	system string
 	specs  []model.Tool
+	spec   string // of the model, to ask for again
 	loop   loop.Config
 }
 
@@ -134,10 +135,11 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
-	client, err := client(cfg)
+	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
+	a.spec = spec
 	registry, err := registry(cfg)
 	if err != nil {
 		return nil, &UsageError{err}
@@ -196,6 +198,17 @@ func registry(cfg Config) (*tool.Registry, error) {
 	return tool.NewRegistry(chosen...)
 }
 
+// ToolNames lists the standard tools that Config.Only may choose from. Those that end a run are always there.
+func ToolNames() []string {
+	var names []string
+	for _, t := range tools.Standard() {
+		if spec := t.Spec(); spec.Signal == tool.NoSignal {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
+
 // judge puts an embedder's own judgement behind the built-in one: it can refuse more, and allow nothing more.
 func judge(own func(effect.Set, policy.Situation) policy.Decision, situation policy.Situation) func(effect.Set) policy.Decision {
 	return func(set effect.Set) policy.Decision {
@@ -214,8 +227,8 @@ func judge(own func(effect.Set, policy.Situation) policy.Decision, situation pol
 func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
 	if !named && len(cfg.Verifiers) == 0 {
-		if line := verifier.Detect(a.place.Workspace); line != "" {
-			lines = []string{line}
+		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
+			lines = []string{found[0].Line}
 		}
 	}
 	var all []verify.Verifier
@@ -235,7 +248,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	}
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
-		Model: journal.ModelInfo{ID: info.ID(), Spec: cfg.Model, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
+		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
 	}
@@ -246,6 +259,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
 	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
+	}
+	if info.Price == nil {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
 	}
 	if cfg.Task != "" {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})

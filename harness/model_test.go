@@ -13,18 +13,12 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"belay"
 	"belay/harness"
 	"belay/journal"
 	"belay/message"
 	"belay/model/rehearsal"
 	"belay/model/rehearsal/serve"
 )
-
-func TestMain(m *testing.M) {
-	belay.Init() // commands run in a sandbox that is this very program
-	os.Exit(m.Run())
-}
 
 // A run with everything that a dialect has to carry: errors, cuts, thinking, broken arguments, failed calls.
 const everything = `version: 1

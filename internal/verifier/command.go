@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"os"
-	"path/filepath"
 	"time"
 
 	"belay/tool"
@@ -69,12 +67,4 @@ type logged struct {
 func (l *logged) Write(p []byte) (int, error) {
 	l.hash.Write(p)
 	return l.kept.Write(p)
-}
-
-// Detect finds the command by which a project checks itself, "" where it finds none.
-func Detect(workspace string) string {
-	if info, err := os.Stat(filepath.Join(workspace, "go.mod")); err == nil && info.Mode().IsRegular() {
-		return "go test ./..."
-	}
-	return ""
 }
