@@ -71,8 +71,8 @@ type Sources struct {
 // FileName is the name of a configuration file, in the user's folder and in a project's .belay.
 const FileName = "config.yaml"
 
-// maxFile bounds a configuration file in bytes.
-const maxFile = 1 << 20
+// maxFile bounds a configuration file in bytes: a stranger may have made it so that reading it takes long.
+const maxFile = 64 << 10
 
 // UserDir is the folder of the user's configuration: $XDG_CONFIG_HOME/belay, else ~/.config/belay.
 func UserDir(getenv func(string) string) (string, error) {
