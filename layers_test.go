@@ -26,39 +26,51 @@ var layers = map[string][]string{
 	"journal": {"message", "effect"},
 	"tool":    {"message", "effect"},
 	"policy":  {"message", "effect"},
+	"handoff": {},
 
 	// meeting points
-	"model":           {"message"},
-	"model/rehearsal": {"message", "model", "internal/yaml"},
-	"verify":          {"message", "effect"},
+	"model":                 {"message"},
+	"model/stream":          {"message", "model"},
+	"model/wire":            {"message", "model", "model/stream"},
+	"model/anthropic":       {"message", "model", "model/stream", "model/wire"},
+	"model/openai":          {"message", "model", "model/stream", "model/wire"},
+	"model/rehearsal":       {"message", "model", "model/stream", "internal/yaml"},
+	"model/rehearsal/serve": {"message", "model", "model/rehearsal", "model/stream", "model/wire"},
+	"verify":                {"message", "effect"},
 
 	// loops
-	"loop": {"message", "effect", "journal", "tool", "policy", "model", "verify", "internal/projection"},
+	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
 
 	// assembly
-	"harness": {"message", "effect", "journal", "tool", "policy", "model", "model/rehearsal", "verify", "loop", "tools",
+	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/rehearsal", "verify", "loop", "tools",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 
+	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
 	"internal/yaml":      {},
 	"internal/smallfile": {},
 
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
-	"internal/shell":          {"effect"},
+	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
-	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "verify", "loop", "harness",
-		"internal/projection", "internal/demo"},
+	"internal/keys":           {},
+	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
+
+	// viewers
+	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"tool/tooltest": {"effect", "tool"},
+	"tool/tooltest":   {"effect", "tool"},
+	"model/modeltest": {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.
@@ -70,13 +82,14 @@ var owners = map[string]string{
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",
 	"github.com/oklog/ulid/v2":          "journal",
-	"golang.org/x/term":                 "internal/cli",
+	"github.com/spf13/pflag":            "internal/cli",
+	"golang.org/x/term":                 "internal/render",
 	"github.com/bmatcuk/doublestar/v4":  "tools",
 	"github.com/elastic/go-seccomp-bpf": "internal/sandbox",
 }
 
 // shared libraries may be imported anywhere.
-var shared = []string{"golang.org/x/sys"}
+var shared = []string{"golang.org/x/sys", "github.com/google/go-cmp"}
 
 // TestLayers reads every package and holds its imports against the rules above.
 func TestLayers(t *testing.T) {

@@ -2,13 +2,18 @@
 package harness
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 
 	"belay/effect"
+	"belay/handoff"
 	"belay/internal/projection"
 	"belay/internal/sandbox"
 	"belay/internal/snapshot"
@@ -35,7 +40,14 @@ type Config struct {
 	Mode      policy.Mode    // "" is policy.Edit
 	Bounds    journal.Bounds // zero fields take DefaultBounds
 	Tools     []tool.Tool    // in addition to the standard ones
+	Only      []string       // names of the only tools that the model gets; none means: all
 	Version   string         // of the program, for the journal
+
+	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
+	// that the built-in policy has not allowed.
+	Judge func(effect.Set, policy.Situation) policy.Decision
+	// Verifiers are asked in addition to the commands in Verify.
+	Verifiers []verify.Verifier
 
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
@@ -76,10 +88,21 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 			cfg.Observe(e)
 		}
 	}
+	return a.work(ctx, log)
+}
+
+// work runs the loop on the log and keeps the note it leaves beside the journal.
+func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
 	a.loop.Log = log
+	a.loop.Handoff = func(n handoff.Note) (string, error) {
+		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
+	}
 	out, err := loop.Run(ctx, a.loop)
 	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
 }
+
+// handoffName is the note for the next reader, in the run's directory.
+const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
@@ -115,7 +138,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	registry, err := tool.NewRegistry(append(tools.Standard(), cfg.Tools...)...)
+	registry, err := registry(cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
@@ -128,12 +151,12 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	}
 	a.level = box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home).Digest
-	verifiers := a.verifiers(cfg.Verify, box, tree)
-	var names []string
+	verifiers := a.verifiers(cfg, box)
+	var checks []string
 	for _, v := range verifiers {
-		names = append(names, v.Name())
+		checks = append(checks, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, registry.Specs(), a.isolated(), names); err != nil {
+	if a.system, err = systemPrompt(a.place.Workspace, names(registry.Specs()), a.isolated(), checks); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
@@ -143,27 +166,75 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 		Sandboxed: a.isolated(), Headless: true}
 	a.loop = loop.Config{
 		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
-		Judge:  func(set effect.Set) policy.Decision { return policy.Judge(set, situation) },
+		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
 }
 
+// registry holds the tools that the model gets.
+func registry(cfg Config) (*tool.Registry, error) {
+	all, err := tool.NewRegistry(append(tools.Standard(), cfg.Tools...)...)
+	if err != nil || len(cfg.Only) == 0 {
+		return all, err
+	}
+	var chosen []tool.Tool
+	for _, name := range cfg.Only {
+		t, ok := all.Lookup(name)
+		if !ok {
+			return nil, fmt.Errorf("there is no tool %q; the tools are %s", name, strings.Join(names(all.Specs()), ", "))
+		}
+		chosen = append(chosen, t)
+	}
+	for _, spec := range all.Specs() { // without these a run could not end
+		if spec.Signal != tool.NoSignal && !slices.Contains(cfg.Only, spec.Name) {
+			t, _ := all.Lookup(spec.Name)
+			chosen = append(chosen, t)
+		}
+	}
+	return tool.NewRegistry(chosen...)
+}
+
+// ToolNames lists the standard tools that Config.Only may choose from. Those that end a run are always there.
+func ToolNames() []string {
+	var names []string
+	for _, t := range tools.Standard() {
+		if spec := t.Spec(); spec.Signal == tool.NoSignal {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
+
+// judge puts an embedder's own judgement behind the built-in one: it can refuse more, and allow nothing more.
+func judge(own func(effect.Set, policy.Situation) policy.Decision, situation policy.Situation) func(effect.Set) policy.Decision {
+	return func(set effect.Set) policy.Decision {
+		d := policy.Judge(set, situation)
+		if own == nil || d.Verdict != effect.Allow {
+			return d
+		}
+		if stricter := own(set, situation); stricter.Verdict != effect.Allow {
+			d.Verdict, d.Rule, d.Reason = stricter.Verdict, stricter.Rule, stricter.Reason
+		}
+		return d
+	}
+}
+
 // verifiers are the commands a person named, else the one that the project's files suggest.
-func (a *agent) verifiers(lines []string, box *sandbox.Sandbox, tree func(context.Context) (string, error)) []verify.Verifier {
-	named := len(lines) > 0
-	if !named {
+func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
+	lines, named := cfg.Verify, len(cfg.Verify) > 0
+	if !named && len(cfg.Verifiers) == 0 {
 		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
 			lines = []string{found[0].Line}
 		}
 	}
 	var all []verify.Verifier
 	for _, line := range lines {
-		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation), Tree: tree,
+		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
 			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
 	}
-	return all
+	return append(all, cfg.Verifiers...)
 }
 
 // opening is how a run's journal begins.
@@ -187,7 +258,10 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
 	}
-	return append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
+	if cfg.Task != "" {
+		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
+	}
+	return entries
 }
 
 // TreeDigest is the digest of a workspace as it is now: the one that a proof names.
@@ -197,17 +271,5 @@ func TreeDigest(ctx context.Context, workspace, home string) (string, error) {
 
 func withDefaults(b journal.Bounds) journal.Bounds {
 	d := DefaultBounds
-	if b.Turns == 0 {
-		b.Turns = d.Turns
-	}
-	if b.Tokens == 0 {
-		b.Tokens = d.Tokens
-	}
-	if b.Money == 0 {
-		b.Money = d.Money
-	}
-	if b.WallMS == 0 {
-		b.WallMS = d.WallMS
-	}
-	return b
+	return journal.Bounds{Turns: cmp.Or(b.Turns, d.Turns), Tokens: cmp.Or(b.Tokens, d.Tokens), Money: cmp.Or(b.Money, d.Money), WallMS: cmp.Or(b.WallMS, d.WallMS)}
 }

@@ -61,6 +61,7 @@ type SessionEnd struct {
 	Turns    int           `json:"turns"`
 	Usage    message.Usage `json:"usage"`
 	Cost     message.Cost  `json:"cost_usd"`
+	Handoff  string        `json:"handoff,omitempty"` // the note for the next reader, a file in the run's directory
 }
 
 // Proof is one verifier's pass over the tree that the run ended with. A later edit voids it: then the
@@ -118,6 +119,7 @@ type ToolRequest struct {
 	Replay     string          `json:"replay,omitempty"`
 	Permission Permission      `json:"permission"`
 	Grant      effect.Grant    `json:"grant"`
+	Tree       string          `json:"tree,omitempty"` // digest of the workspace before the first call that may change it
 }
 
 // Permission is a verdict and where it came from.
@@ -162,7 +164,7 @@ type Verify struct {
 
 // Guard says that a bound was reached.
 type Guard struct {
-	Bound string  `json:"bound"` // turns, tokens, usd, time, repetition, completions
+	Bound string  `json:"bound"` // turns, tokens, usd, time, repetition, errors, stall, completions
 	Value float64 `json:"value"`
 	Limit float64 `json:"limit"`
 	Hard  bool    `json:"hard"`

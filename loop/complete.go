@@ -40,8 +40,8 @@ func (s *session) complete(ctx context.Context, call message.ToolCall) (*Outcome
 // answered handles a reply that calls nothing: an answer, an unfinished sentence, or an unproved claim.
 func (s *session) answered(ctx context.Context, reply model.Reply) (*Outcome, error) {
 	text := message.PlainText(reply.Blocks)
-	if strings.TrimSpace(text) == "" && !s.resumed {
-		s.resumed = true
+	if strings.TrimSpace(text) == "" && !s.goneOn {
+		s.goneOn = true
 		return nil, s.tell(sayGoOn)
 	}
 	changed, err := s.changed(ctx)
@@ -77,18 +77,18 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 	}
 	out := &Outcome{Exit: ExitUnverified, Standing: verify.NoRegression, Reason: "finished, no regression: what passed before still passes"}
 	for _, v := range s.Verifiers {
-		report, err := s.verify(ctx, v, false)
+		report, tree, err := s.verify(ctx, v, false)
 		if err != nil {
 			return nil, nil, err
 		}
 		if !report.OK {
 			return nil, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: relevant(report.Output)}, nil
 		}
-		redBefore := s.base != nil && s.base.red[v.Name()]
+		redBefore := s.red[v.Name()]
 		if v.Named() || redBefore {
 			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"
 		}
-		out.Proof = append(out.Proof, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: report.Tree, LogHash: report.LogHash,
+		out.Proof = append(out.Proof, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: tree, LogHash: report.LogHash,
 			DurationMS: report.Duration.Milliseconds(), Seq: s.guard.seq, RedBefore: redBefore})
 	}
 	// All reports must be of one tree, and of the tree as it is now.
@@ -106,12 +106,11 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 
 // refusal counts a refused completion and ends the run at the last one.
 func (s *session) refusal(why *tool.Failure) (*Outcome, error) {
-	s.refused++
-	if s.refused < maxRefusals {
-		return nil, nil
+	count := journal.Guard{Bound: "completions", Value: float64(s.refused + 1), Limit: maxRefusals, Hard: s.refused+1 >= maxRefusals}
+	if err := s.note(s.entry(journal.TypeGuard, count)); err != nil || !count.Hard {
+		return nil, err
 	}
-	err := s.note(s.entry(journal.TypeGuard, journal.Guard{Bound: "completions", Value: float64(s.refused), Limit: maxRefusals, Hard: true}))
-	return &Outcome{Exit: ExitFailed, Reason: fmt.Sprintf("verification failed: %d completions were refused; the last one: %s", s.refused, why.Message)}, err
+	return &Outcome{Exit: ExitFailed, Reason: fmt.Sprintf("verification failed: %d completions were refused; the last one: %s", s.refused, why.Message)}, nil
 }
 
 // blocked ends the run with the model's reason why it cannot go on.
@@ -130,14 +129,14 @@ func (s *session) blocked(call message.ToolCall) (*Outcome, error) {
 
 // changed says whether the tree is another than before the run's first act.
 func (s *session) changed(ctx context.Context) (bool, error) {
-	if s.base == nil {
+	if s.base == "" {
 		return false, nil // nothing that could change it was ever allowed
 	}
 	now, err := s.Tree(ctx)
 	if err != nil {
 		return false, fmt.Errorf("digest of the tree: %w", err)
 	}
-	return now != s.base.tree, nil
+	return now != s.base, nil
 }
 
 // named says whether a person chose a verifier.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"belay/effect"
+	"belay/handoff"
 	"belay/journal"
 	"belay/message"
 	"belay/model"
@@ -14,7 +15,7 @@ import (
 	"belay/verify"
 )
 
-// Config is everything a loop works with. Every field but the last four must be set.
+// Config is everything a loop works with. The functions at its end may be nil.
 type Config struct {
 	Log       journal.Log
 	Client    model.Client
@@ -26,6 +27,7 @@ type Config struct {
 	Tree      func(context.Context) (string, error) // digest of the workspace as it is now
 	Bounds    journal.Bounds
 
+	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Observe  func(journal.Event)                              // each event, once it is stored
 	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled
 	Progress func(what string)                                // long work between events, in words

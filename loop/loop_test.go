@@ -118,7 +118,7 @@ type check struct {
 func (c check) Name() string { return "check" }
 func (c check) Named() bool  { return c.named }
 func (c check) Verify(context.Context) (verify.Report, error) {
-	r := verify.Report{OK: c.w.text == "good", Output: "the text is " + c.w.text, Tree: c.w.text, Summary: "looked"}
+	r := verify.Report{OK: c.w.text == "good", Output: "the text is " + c.w.text, Summary: "looked"}
 	if !r.OK {
 		r.Exit = 1
 	}
@@ -319,7 +319,7 @@ func TestBounds(t *testing.T) {
 		{"turns", journal.Bounds{Turns: 2}, 2, "--max-turns"},
 		{"money", journal.Bounds{Money: message.USD(0.0025)}, 3, "--budget-usd"}, // each turn costs 0.0012
 		{"tokens", journal.Bounds{Tokens: 2000}, 2, "--max-tokens"},
-		{"repetition", journal.Bounds{}, 5, "same call"},
+		{"repetition", journal.Bounds{}, 5, "same result 5 times"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			r := &rig{world: &world{}, model: &script{replies: []model.Reply{look}}, bounds: c.bounds}
@@ -341,7 +341,7 @@ func TestRepetition(t *testing.T) {
 	if out, err := r.run(t, t.Context()); err != nil || out.Exit != loop.ExitUnverified {
 		t.Fatalf("%+v, %v", out, err)
 	}
-	if got := r.said(3); !strings.Contains(got, "same call 3 times") {
+	if got := r.said(3); !strings.Contains(got, "same result 3 times") {
 		t.Errorf("after the third repetition the model was told %q", got)
 	}
 	var replies []model.Reply

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"time"
 
 	"belay/internal/projection"
 	"belay/journal"
@@ -17,18 +19,20 @@ type session struct {
 	Config
 	fold  *projection.Fold
 	guard *guard
-	turns int // of this session, the running one included
+	turns int // number of the running turn, from 1; it counts through all sessions
 
-	base    *base // the tree before the run changed it; nil until something is about to
-	refused int   // completions that the verifiers refused
-	urged   bool  // a reply without a call was answered with "use TaskComplete"
-	resumed bool  // an empty or cut reply was asked to go on
+	base    string          // digest of the tree before the run's first act; "" until there is one
+	red     map[string]bool // whether a detected verifier failed on it
+	keep    keeper          // what the next reader must know
+	refused int             // completions that the verifiers refused
+	urged   bool            // a reply without a call was answered with "use TaskComplete"
+	goneOn  bool            // an empty reply was asked to go on
 }
 
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
 // The error is the harness's own fault; the outcome then says so too.
 func Run(ctx context.Context, cfg Config) (Outcome, error) {
-	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds)}
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}}
 	for e, err := range cfg.Log.Events() {
 		if err == nil {
 			err = s.apply(e)
@@ -37,8 +41,13 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 			return Outcome{Exit: ExitFault, Reason: err.Error()}, err
 		}
 	}
+	ctx, cancel := context.WithTimeoutCause(ctx, s.timeLeft(), errTimeUp)
+	defer cancel()
+	out, err := s.settleOpen(ctx)
 	for {
-		out, err := s.turn(ctx)
+		if out == nil && err == nil {
+			out, err = s.turn(ctx)
+		}
 		if err != nil {
 			out, err = s.failed(ctx, err)
 		}
@@ -48,10 +57,28 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	}
 }
 
+// errTimeUp is why a context ends when the run's time is used up.
+var errTimeUp = errors.New("the run's time is used up")
+
+// timeLeft is how long the session may work. A call that runs then is stopped.
+func (s *session) timeLeft() time.Duration {
+	if s.Bounds.WallMS == 0 {
+		return math.MaxInt64
+	}
+	return s.guard.wall() - s.guard.elapsed()
+}
+
 // failed turns an error into the outcome it means. Only a fault of the harness stays an error.
 func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 	var modelErr *model.Error
 	switch {
+	case errors.Is(context.Cause(ctx), errTimeUp):
+		for _, b := range s.guard.boundList() {
+			if b.name == "time" {
+				return s.reached(b)
+			}
+		}
+		return nil, errTimeUp
 	case ctx.Err() != nil:
 		return &Outcome{Exit: ExitInterrupted, Reason: "interrupted"}, nil
 	case errors.As(err, &modelErr) && modelErr.Class == model.Script:
@@ -64,21 +91,22 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 
 // end records the outcome. A fault is returned even where it could not be recorded.
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
-	out.Turns, out.Usage, out.Cost = s.turns, s.guard.usage, s.guard.cost
+	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
+	handoff, handoffErr := s.handOff(out)
 	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
 		Reason: out.Reason, Exit: int(out.Exit), Standing: string(out.Standing), Summary: out.Summary,
-		Proof: out.Proof, Turns: out.Turns, Usage: out.Usage, Cost: out.Cost,
+		Proof: out.Proof, Turns: out.Turns, Usage: out.Usage, Cost: out.Cost, Handoff: handoff,
 	}))
 	if err != nil {
 		out.Exit, out.Standing, out.Proof = ExitFault, "", nil // what is not recorded is not claimed
 		out.Reason += "; and the end of the run could not be recorded"
 	}
-	return out, errors.Join(fault, err)
+	return out, errors.Join(fault, err, handoffErr)
 }
 
 // entry makes a journal entry of the running turn.
 func (s *session) entry(t journal.Type, payload any) journal.Entry {
-	return journal.Entry{Type: t, Turn: s.turns, Payload: payload}
+	return journal.Entry{Type: t, Session: s.guard.session, Turn: s.turns, Payload: payload}
 }
 
 // record makes events durable before anything that depends on them is done.
@@ -109,10 +137,43 @@ func (s *session) took(events []journal.Event, err error) error {
 }
 
 func (s *session) apply(e journal.Event) error {
-	if err := s.fold.Apply(e); err != nil {
+	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.remember(e))
+	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
-	return s.guard.apply(e)
+	return nil
+}
+
+// remember takes what the session itself must know of earlier ones: the tree before the run changed it, and
+// the completions that were refused.
+func (s *session) remember(e journal.Event) error {
+	switch e.Type {
+	case journal.TypeVerify:
+		var p journal.Verify
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if p.Base {
+			s.red[p.Verifier] = !p.OK
+		}
+	case journal.TypeGuard:
+		var p journal.Guard
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if p.Bound == "completions" {
+			s.refused = int(p.Value)
+		}
+	case journal.TypeToolRequest:
+		var p journal.ToolRequest
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if p.Tree != "" {
+			s.base = p.Tree
+		}
+	}
+	return nil
 }
 
 // tell speaks to the model in the harness's voice.
@@ -126,51 +187,41 @@ func (s *session) progress(format string, args ...any) {
 	}
 }
 
-// base is what the tree was before the run changed anything.
-type base struct {
-	tree string
-	red  map[string]bool // detected verifiers that failed on it
-}
-
-// keepBase looks at the tree before the first action that may change it: a verifier that belay detected
-// by itself proves something only if it was red before.
-func (s *session) keepBase(ctx context.Context) error {
-	if s.base != nil {
-		return nil
-	}
+// keepBase looks at the tree before the first action that may change it, and returns its digest: a verifier
+// that belay detected by itself proves something only if it was red before.
+func (s *session) keepBase(ctx context.Context) (string, error) {
 	tree, err := s.Tree(ctx)
 	if err != nil {
-		return fmt.Errorf("digest of the tree: %w", err)
+		return "", fmt.Errorf("digest of the tree: %w", err)
 	}
-	b := &base{tree: tree, red: map[string]bool{}}
 	for _, v := range s.Verifiers {
-		if v.Named() {
+		if _, known := s.red[v.Name()]; v.Named() || known {
 			continue
 		}
-		report, err := s.verify(ctx, v, true)
-		if err != nil {
-			return err
+		if _, _, err := s.verify(ctx, v, true); err != nil {
+			return "", err
 		}
-		b.red[v.Name()] = !report.OK
 	}
-	s.base = b
-	return ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
+	return tree, ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
 }
 
-// verify runs one verifier and records its report.
-func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, error) {
+// verify runs one verifier and records its report and the digest of the tree that it saw.
+func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, string, error) {
 	where := "the tree"
 	if onBase {
 		where = "the tree before any change"
 	}
 	s.progress("verifying %s: %s", where, v.Name())
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return verify.Report{}, "", fmt.Errorf("digest of the tree: %w", err)
+	}
 	report, err := v.Verify(ctx)
 	if err != nil {
-		return report, fmt.Errorf("verifier %q: %w", v.Name(), err)
+		return report, "", fmt.Errorf("verifier %q: %w", v.Name(), err)
 	}
-	return report, s.record(s.entry(journal.TypeVerify, journal.Verify{
+	return report, tree, s.record(s.entry(journal.TypeVerify, journal.Verify{
 		Verifier: v.Name(), Named: v.Named(), Base: onBase, OK: report.OK, Exit: report.Exit, Summary: report.Summary,
-		Output: report.Output, LogHash: report.LogHash, Tree: report.Tree, Sandbox: report.Sandbox,
-		DurationMS: report.Duration.Milliseconds(),
+		Output: report.Output, LogHash: report.LogHash, Tree: tree, Sandbox: report.Sandbox, DurationMS: report.Duration.Milliseconds(),
 	}))
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"belay/effect"
@@ -14,60 +15,93 @@ import (
 	"belay/tool"
 )
 
-// step is the only path from a call to an effect: plan, judge, record, run, record. last says that no other
-// call of the same reply comes after this one.
-func (s *session) step(ctx context.Context, call message.ToolCall, last bool) (*Outcome, error) {
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	request := journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: argsOf(call)}
-	t, plan, err := s.plan(call)
-	if failure := (*tool.Mistake)(nil); errors.As(err, &failure) {
-		request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "plan", By: "harness", Reason: failure.Failure.Message}
-		return nil, s.refuse(request, failure.Failure)
-	} else if err != nil {
-		return nil, fmt.Errorf("plan %s: %w", call.Name, err)
-	}
-	decision := s.Judge(plan.Effects)
-	request.Summary, request.Effects, request.Class = plan.Summary, plan.Effects, decision.Class
-	request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
-	request.Replay = string(plan.Replay)
-	if decision.Verdict != effect.Allow {
-		return nil, s.refuse(request, denied(decision))
-	}
-	if t.Spec().Signal == tool.Complete && !last {
-		return nil, s.refuse(request, completeNotLast)
-	}
-	if decision.Class >= effect.ClassReversible {
-		if err := s.keepBase(ctx); err != nil {
+// step is one call on the only path from a call to an effect: prepared (planned and judged), recorded, run,
+// recorded. Why is set on a call that must not run.
+type step struct {
+	call    message.ToolCall
+	tool    tool.Tool
+	request journal.ToolRequest
+	why     *tool.Failure
+}
+
+// steps takes the calls of a reply in their order. Calls that only read run side by side; every other call
+// runs alone.
+func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome, error) {
+	for i := 0; i < len(calls); {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		batch, err := s.batch(calls[i:])
+		if err != nil {
+			return nil, err
+		}
+		i += len(batch)
+		first := batch[0]
+		switch {
+		case first.why != nil:
+			err = s.refuse(first.request, *first.why)
+		case first.tool.Spec().Signal != tool.NoSignal:
+			if out, err := s.signal(ctx, first, i == len(calls)); out != nil || err != nil {
+				return out, err
+			}
+		default:
+			err = s.perform(ctx, batch)
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
-	request.Grant = decision.Grant
-	if err := s.record(s.entry(journal.TypeToolRequest, request)); err != nil {
-		return nil, err
+	return nil, nil
+}
+
+// batch prepares the first call and, where it only reads, those after it that only read too.
+func (s *session) batch(calls []message.ToolCall) ([]step, error) {
+	var batch []step
+	for _, call := range calls {
+		next, err := s.prepare(call)
+		if err != nil {
+			return nil, err
+		}
+		if len(batch) > 0 && !next.parallel() {
+			break
+		}
+		batch = append(batch, next)
+		if !next.parallel() {
+			break
+		}
 	}
-	switch t.Spec().Signal {
-	case tool.Complete:
-		return s.complete(ctx, call)
-	case tool.Blocker:
-		return s.blocked(call)
+	return batch, nil
+}
+
+// parallel says whether the call may run beside others of its kind.
+func (st step) parallel() bool {
+	return st.why == nil && st.request.Class == effect.ClassRead && st.tool.Spec().Signal == tool.NoSignal
+}
+
+// prepare plans a call and has it judged. Nothing is done and nothing recorded.
+func (s *session) prepare(call message.ToolCall) (step, error) {
+	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: argsOf(call)}}
+	t, plan, err := s.plan(call)
+	var mistake *tool.Mistake
+	if errors.As(err, &mistake) {
+		st.why = &mistake.Failure
+		st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "plan", By: "harness", Reason: mistake.Failure.Message}
+		return st, nil
 	}
-	started := time.Now()
-	result, err := run(ctx, t, s.Env(decision.Grant), tool.Call{ID: call.ID, Name: call.Name, Args: request.Args, Key: request.Key})
-	if ctx.Err() != nil {
-		result = tool.Fail(interrupted)
-	} else if err != nil {
-		result = tool.Fail(tool.Failure{Code: "HARNESS", Message: err.Error()})
+	if err != nil {
+		return st, err
 	}
-	result.Stats.Duration = time.Since(started)
-	if err := s.settle(call.ID, t.Spec(), result); err != nil {
-		return nil, err
+	decision := s.Judge(plan.Effects)
+	st.tool = t
+	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
+	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
+	if decision.Verdict != effect.Allow {
+		why := denied(decision)
+		st.why = &why
+		return st, nil
 	}
-	if ctx.Err() != nil {
-		return nil, ctx.Err()
-	}
-	return nil, err
+	st.request.Grant = decision.Grant
+	return st, nil
 }
 
 // plan finds the tool and asks it what the call would do. A *tool.Mistake is the model's, to be told to it.
@@ -78,17 +112,88 @@ func (s *session) plan(call message.ToolCall) (tool.Tool, tool.Plan, error) {
 	return s.Tools.Plan(s.Place, tool.Call{ID: call.ID, Name: call.Name, Args: call.Args})
 }
 
-// run calls the tool; a panic in it is the harness's fault and nothing worse.
-func run(ctx context.Context, t tool.Tool, env tool.Env, call tool.Call) (result tool.Result, err error) {
+// signal handles a call that acts on the run and not on the world.
+func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, error) {
+	complete := st.tool.Spec().Signal == tool.Complete
+	if complete && !last {
+		return nil, s.refuse(st.request, completeNotLast)
+	}
+	if err := s.record(s.entry(journal.TypeToolRequest, st.request)); err != nil {
+		return nil, err
+	}
+	if complete {
+		return s.complete(ctx, st.call)
+	}
+	return s.blocked(st.call)
+}
+
+// perform records the requests, runs them, and records what came of them: one call, or several that only read.
+func (s *session) perform(ctx context.Context, batch []step) error {
+	if batch[0].request.Class >= effect.ClassReversible && s.base == "" {
+		tree, err := s.keepBase(ctx)
+		if err != nil {
+			return err
+		}
+		batch[0].request.Tree = tree
+	}
+	requests := make([]journal.Entry, len(batch))
+	for i, st := range batch {
+		requests[i] = s.entry(journal.TypeToolRequest, st.request)
+	}
+	if err := s.record(requests...); err != nil {
+		return err
+	}
+	return s.run(ctx, batch)
+}
+
+// run runs calls that are already recorded, side by side, and settles them in their order.
+func (s *session) run(ctx context.Context, batch []step) error {
+	results, faults := make([]tool.Result, len(batch)), make([]error, len(batch))
+	var running sync.WaitGroup
+	slots := make(chan struct{}, maxParallel)
+	for i, st := range batch {
+		running.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			results[i], faults[i] = s.runOne(ctx, st)
+		})
+	}
+	running.Wait()
+	outcomes := make([]journal.Entry, len(batch))
+	for i, st := range batch {
+		var err error
+		if outcomes[i], err = s.outcome(st.call.ID, st.tool.Spec(), results[i]); err != nil {
+			return err
+		}
+	}
+	if err := s.record(outcomes...); err != nil {
+		return err
+	}
+	return errors.Join(append(faults, ctx.Err())...)
+}
+
+// maxParallel is how many reading calls run at once.
+const maxParallel = 8
+
+// runOne runs one call. A panic in a tool is the harness's fault and nothing worse.
+func (s *session) runOne(ctx context.Context, st step) (result tool.Result, fault error) {
+	started := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
-			err = fmt.Errorf("tool %s panicked: %v", call.Name, p)
+			fault = fmt.Errorf("tool %s panicked: %v", st.call.Name, p)
 		}
+		if ctx.Err() != nil {
+			result, fault = tool.Fail(interrupted), nil
+		} else if fault != nil {
+			result = tool.Fail(tool.Failure{Code: tool.HarnessFault, Message: fault.Error()})
+		}
+		result.Stats.Duration = time.Since(started)
 	}()
-	if result, err = t.Run(ctx, env, call); err != nil {
-		err = fmt.Errorf("tool %s: %w", call.Name, err)
+	call := tool.Call{ID: st.call.ID, Name: st.call.Name, Args: st.request.Args, Key: st.request.Key}
+	if result, fault = st.tool.Run(ctx, s.Env(st.request.Grant), call); fault != nil {
+		fault = fmt.Errorf("tool %s: %w", st.call.Name, fault)
 	}
-	return result, err
+	return result, fault
 }
 
 // settle records the outcome of a call: the whole output apart, and what of it the model reads.

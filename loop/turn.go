@@ -14,7 +14,7 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 	if stop, err := s.bounded(); stop != nil || err != nil {
 		return stop, err
 	}
-	s.turns++
+	s.turns = s.guard.turns + 1
 	reply, err := s.ask(ctx)
 	if err != nil {
 		return nil, err
@@ -34,11 +34,8 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 	if len(calls) == 0 {
 		return s.answered(ctx, reply)
 	}
-	for i, call := range calls {
-		out, err := s.step(ctx, call, i == len(calls)-1)
-		if out != nil || err != nil {
-			return out, err
-		}
+	if out, err := s.steps(ctx, calls); out != nil || err != nil {
+		return out, err
 	}
-	return nil, s.noticeRepetition()
+	return s.noticed()
 }

@@ -47,11 +47,11 @@ func CutText(text string, budget int, cut Cut) (short string, truncated bool) {
 	middle := lines[head : len(lines)-tail]
 
 	var b strings.Builder
-	writeLines(&b, lines[:head], limit)
+	writeLines(&b, lines[:head])
 	if len(middle) > 0 {
 		writeMissing(&b, middle, limit/4)
 	}
-	writeLines(&b, lines[len(lines)-tail:], limit)
+	writeLines(&b, lines[len(lines)-tail:])
 	if head == 0 && tail == 0 {
 		// Not one line fits: show the ends of what there is, cut inside the line and marked as such.
 		b.Reset()
@@ -76,12 +76,9 @@ func take(lines []string, room int, fromBack bool) int {
 	return n
 }
 
-func writeLines(b *strings.Builder, lines []string, limit int) {
+func writeLines(b *strings.Builder, lines []string) {
 	for _, line := range lines {
 		b.WriteString(line)
-	}
-	if n := len(lines); n > 0 && !strings.HasSuffix(lines[n-1], "\n") && b.Len() < limit {
-		b.WriteByte('\n')
 	}
 }
 

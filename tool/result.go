@@ -28,9 +28,10 @@ const (
 	Denied           Code = "DENIED"
 	Timeout          Code = "TIMEOUT"
 	Interrupted      Code = "INTERRUPTED"
-	ExitStatus       Code = "EXIT_STATUS" // the program ran and said no
-	Unsupported      Code = "UNSUPPORTED" // binary file, wrong encoding, too large
-	Unverified       Code = "UNVERIFIED"  // a completion that the verifiers refused
+	ExitStatus       Code = "EXIT_STATUS"   // the program ran and said no
+	Unsupported      Code = "UNSUPPORTED"   // binary file, wrong encoding, too large
+	HarnessFault     Code = "HARNESS_FAULT" // not the model's doing; the run ends
+	Unverified       Code = "UNVERIFIED"    // a completion that the verifiers refused
 )
 
 // Failure says what is wrong and what to do.

@@ -10,7 +10,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"syscall"
 
@@ -26,14 +25,15 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	run      func(context.Context, harness.Config) (harness.Result, error)
+	run      starter
+	resume   func(ctx context.Context, runID string, cfg harness.Config) (harness.Result, error)
 	home     func() (string, error)
 	begun    bool // a command has begun: what failed before that is how it was called
 }
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, home: harness.DefaultHome}
+	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, resume: harness.Resume, home: harness.DefaultHome}
 	return a.main(ctx, args)
 }
 
@@ -158,7 +158,8 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.replayCommand(), a.journalCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
+		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.doctorCommand(), a.versionCommand())
 	root.SetHelpCommand(a.helpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
@@ -225,6 +226,16 @@ func exactly(n int, what string) cobra.PositionalArgs {
 	}
 }
 
+// between wants min to max arguments and says what they are.
+func between(min, max int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= min && len(args) <= max {
+			return nil
+		}
+		return exactly(min, what)(cmd, args)
+	}
+}
+
 func number(n int) string {
 	if n == 0 {
 		return "none"
@@ -244,13 +255,11 @@ func self() string {
 	return "belay"
 }
 
-var goRunCache = regexp.MustCompile(`^[0-9a-f]{64}-d$`)
-
 // builtByGoRun recognises an executable that `go run` made: below go-build…/ in a temporary folder, or in the
 // build cache in a folder <64 hex>-d.
 func builtByGoRun(path string) bool {
 	dir := filepath.Dir(path)
-	if goRunCache.MatchString(filepath.Base(dir)) {
+	if hash, ok := strings.CutSuffix(filepath.Base(dir), "-d"); ok && len(hash) == 64 && strings.Trim(hash, "0123456789abcdef") == "" {
 		return true
 	}
 	return strings.HasPrefix(filepath.Base(filepath.Dir(filepath.Dir(dir))), "go-build") && filepath.Base(dir) == "exe"

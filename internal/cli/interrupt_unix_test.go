@@ -71,11 +71,11 @@ func TestInterrupt(t *testing.T) {
 				t.Fatalf("it ended without saying %q", text)
 			}
 			await("ready")
-			for _, signal := range tt.signals {
+			for n, signal := range tt.signals {
 				if err := cmd.Process.Signal(signal); err != nil {
 					t.Fatal(err)
 				}
-				if signal == tt.signals[0] {
+				if n == 0 {
 					await("stopping; press again to leave at once")
 				}
 			}

@@ -101,8 +101,8 @@ func sequence(r rune, rest string) int {
 				return i + 2
 			case strings.HasPrefix(rest[i:], "\u009c"):
 				return i + len("\u009c")
-			case rest[i] == '\n':
-				return used
+			case rest[i] == '\n' || rest[i] == '\x1b' || rest[i] == 0xc2 && i+1 < len(rest) && rest[i+1] < 0xa0:
+				return used // another control ends it: so each byte is looked at once
 			}
 		}
 	}

@@ -12,6 +12,8 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"belay/journal"
 	"belay/model"
 )
@@ -285,5 +287,36 @@ func TestWords(t *testing.T) {
 		if got := Count(n); got != want {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
+	}
+}
+
+func TestWrap(t *testing.T) {
+	tests := []struct {
+		in   string
+		want []string
+	}{
+		{"", []string{""}},
+		{"one two three", []string{"one two", "three"}},
+		{"one  two   three", []string{"one  two", "three"}},
+		{"exactly8 x", []string{"exactly8", "x"}},
+		{"abcdefghijklmnopq", []string{"abcdefgh", "ijklmnop", "q"}},
+		{"  indented text", []string{"  indent", "ed text"}},
+		{"a\n\tb\n", []string{"a", "    b"}},
+		{"漢字漢字漢字", []string{"漢字漢字", "漢字"}},
+	}
+	for _, tt := range tests {
+		if diff := cmp.Diff(tt.want, wrap(tt.in, 8)); diff != "" {
+			t.Errorf("wrap(%q):\n%s", tt.in, diff)
+		}
+	}
+}
+
+// TestLongHostileTextIsCheap would take hours where the cost grew with the square of a length.
+func TestLongHostileTextIsCheap(t *testing.T) {
+	for _, unit := range []string{"x", "\x1bP", "\x1b[", " ", "a ", "\u0301", "\u009d"} {
+		s := strings.Repeat(unit, 1<<18)
+		wrap(Clean(s), 2)
+		Cut(Line(s), 10)
+		matters(Clean(s), 8)
 	}
 }

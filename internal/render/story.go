@@ -52,7 +52,7 @@ func (s Story) Tell(w io.Writer, runID string, events iter.Seq2[journal.Event, e
 	case damage != nil:
 	case t.end == nil:
 		put(t.block([]string{s.Screen.paint(alarm, "unfinished") + "  it is still running, or its process ended without a word",
-			s.Screen.Dim(spent(int64(t.turns), t.usage, t.cost))}))
+			s.Screen.Dim(t.spent(int64(t.turns), t.usage, t.cost))}))
 	default:
 		if t.end.Summary != "" {
 			put(t.block(append([]string{s.Screen.Bold("the model's own words")}, t.indent("  ", plainInk, Clean(t.end.Summary), 0)...)))

@@ -98,32 +98,43 @@ func wrap(text string, columns int) []string {
 	var out []string
 	for line := range strings.SplitSeq(strings.Trim(text, "\n"), "\n") {
 		line = strings.ReplaceAll(strings.TrimRight(line, " \t"), "\t", "    ")
-		if columns <= 0 {
+		if columns > 0 {
+			out = wrapLine(out, line, columns)
+		} else {
 			out = append(out, line)
-			continue
 		}
-		for Width(line) > columns {
-			n, at, space := 0, len(line), -1
-			for i, r := range line {
-				if n+runeWidth(r) > columns {
-					at = i
-					break
-				}
-				if r == ' ' && strings.TrimLeft(line[:i], " ") != "" {
-					space = i
-				}
-				n += runeWidth(r)
-			}
-			if space > 0 && line[at] != ' ' {
-				at = space
-			}
-			if at == 0 || at == len(line) {
-				break
-			}
-			out = append(out, line[:at])
-			line = strings.TrimLeft(line[at:], " ")
-		}
-		out = append(out, line)
 	}
 	return out
+}
+
+// wrapLine appends the pieces of one line. It takes time in proportion to the line, which a model or a tool may
+// have made very long.
+func wrapLine(out []string, line string, columns int) []string {
+	start, space, width, word := 0, 0, 0, false // of the piece: where it starts, its last space, its columns, whether a word began
+	for i, r := range line {
+		if i < start {
+			continue
+		}
+		if width+runeWidth(r) > columns && i > start {
+			at := i
+			if space > start && r != ' ' {
+				at = space
+			}
+			out = append(out, strings.TrimRight(line[start:at], " "))
+			for start = at; start < len(line) && line[start] == ' '; start++ {
+			}
+			if start > i {
+				width, word = 0, false
+				continue
+			}
+			width, word = Width(line[start:i]), start < i
+		}
+		if r != ' ' {
+			word = true
+		} else if word {
+			space = i
+		}
+		width += runeWidth(r)
+	}
+	return append(out, line[start:])
 }

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -17,9 +18,13 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	process := os.Getenv("BELAY_TEST_PROCESS")
+	if process == "uninitialised" {
+		fmt.Println(Probe(context.Background()))
+		os.Exit(0)
+	}
 	helper.Init()
-	switch os.Getenv("BELAY_TEST_PROCESS") {
-	case "leaver":
+	if process == "leaver" {
 		leaver()
 	}
 	os.Exit(m.Run())
@@ -113,4 +118,41 @@ func outside(t testing.TB, dir string, argv ...string) {
 	if out, err := c.CombinedOutput(); err != nil {
 		t.Fatal(fmt.Errorf("%v: %w: %s", argv, err, out))
 	}
+}
+
+const orphans = `exec 9>fifo; setsid sleep 1000 & (setsid nohup sleep 1000 >/dev/null 2>&1 &) ; sleep 1000 & echo up >&9; `
+
+// leaver is a process that is killed in the middle of a call.
+func leaver() {
+	s, err := New(Config{Workspace: os.Getenv("WORKSPACE"), Home: os.Getenv("BELAY_HOME")})
+	if err == nil {
+		_, err = s.Env(write, "").Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", orphans + "wait"}, Output: os.Stderr})
+	}
+	fmt.Println("must not get here", err)
+	os.Exit(1)
+}
+
+// checkRefused checks what a sandbox without isolation does: nothing but reading, and it says so.
+func checkRefused(t testing.TB, s *Sandbox) {
+	t.Helper()
+	put(t, filepath.Join(s.workspace, "a"), "content")
+	e := s.Env(write, "")
+	if _, err := e.Exec(context.Background(), tool.Command{Argv: []string{"true"}}); !errors.Is(err, tool.ErrDenied) || !strings.Contains(err.Error(), s.level.Reason) {
+		t.Errorf("Exec without isolation: %v", err)
+	}
+	if err := e.WriteFile("a", nil); !errors.Is(err, tool.ErrDenied) {
+		t.Errorf("WriteFile without isolation: %v", err)
+	}
+	if got, err := e.ReadFile("a"); err != nil || string(got) != "content" {
+		t.Errorf("ReadFile without isolation: %q, %v", got, err)
+	}
+	if s.level.Reason == "" {
+		t.Error("no reason for having no isolation")
+	}
+}
+
+func TestWithoutIsolation(t *testing.T) {
+	s := newSandbox(t, nil)
+	s.level = Level{Isolation: None, Reason: "just because"}
+	checkRefused(t, s)
 }

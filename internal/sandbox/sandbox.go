@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"belay/effect"
+	"belay/internal/sandbox/helper"
 	"belay/tool"
 )
 
@@ -99,6 +100,9 @@ type Sandbox struct {
 	host      host
 	cfg       Config
 	uid, gid  int // owner of the workspace, where the system knows owners; otherwise -1
+
+	baseOnce  sync.Once
+	baseSteps []helper.Step // what does not depend on the grant
 }
 
 // New prepares a sandbox. It fails when the workspace is no directory or cannot be separated from Home; that

@@ -58,7 +58,7 @@ func (c *command) danger(name string) bool {
 	rest := c.words[1:]
 	switch {
 	case system[name] || strings.HasPrefix(name, "mkfs."):
-		if name == "systemctl" && len(rest) > 0 && rest[0].one() && set("status list-units list-unit-files is-active is-enabled show cat")[rest[0].text] {
+		if name == "systemctl" && len(rest) > 0 && rest[0].one() && words("status list-units list-unit-files is-active is-enabled show cat")[rest[0].text] {
 			c.opaque(name, "`systemctl` asks a service manager")
 			return true
 		}

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	diffFlags = `patch no-patch stat stat= numstat shortstat dirstat summary name-only name-status cached staged color color? no-color word-diff word-diff? unified= exit-code quiet check
+	diffFlags = `patch no-patch stat? numstat shortstat dirstat summary name-only name-status cached staged color color? no-color word-diff word-diff? unified= exit-code quiet check
 		minimal patience histogram diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines diff-filter= find-renames? no-renames find-copies? text merge-base
 		function-context relative? full-index abbrev? raw binary no-ext-diff no-textconv no-prefix compact-summary ignore-submodules? submodule? inter-hunk-context= color-words? cc combined-all-paths`
 	logFlags = diffFlags + ` oneline graph decorate? no-decorate all branches? tags? remotes? max-count= skip= since= after= until= before= author= committer= grep= format= pretty? date= reverse follow
@@ -157,12 +157,12 @@ func (c *command) gitReads(name string) bool {
 	spec, ok := gitReads()[name]
 	switch name {
 	case "branch":
-		spec, ok = readSpec{operands: nothing, flags: "arvq", long: "list show-current all remotes merged? no-merged? contains? no-contains? sort= format= points-at= column? no-column color? no-color verbose ignore-case"}, true
+		spec, ok = readSpec{operands: nothing, flags: "arvq", long: "list show-current all remotes merged= no-merged= contains= no-contains= sort= format= points-at= column? no-column color? no-color verbose ignore-case"}, true
 		if c.has(rest, "--list") {
 			spec.operands = texts
 		}
 	case "tag":
-		spec, ok = readSpec{operands: nothing, flags: "l", values: "n", long: "list sort= contains? no-contains? points-at= format= merged? no-merged? column? ignore-case"}, true
+		spec, ok = readSpec{operands: nothing, flags: "l", values: "n", long: "list sort= contains= no-contains= points-at= format= merged= no-merged= column? ignore-case"}, true
 		if c.has(rest, "--list", "-l") {
 			spec.operands = texts
 		}

@@ -52,9 +52,9 @@ var readers = sync.OnceValue(func() map[string]readSpec {
 		"df": {safe: true, values: "Btx", long: "block-size= type= exclude-type= output?"}, "cmp": {safe: true, values: "in", long: "ignore-initial= bytes="},
 		"realpath": {safe: true, long: "relative-to= relative-base="}, "readlink": {safe: true},
 		"md5sum": sum, "sha1sum": sum, "sha224sum": sum, "sha256sum": sum, "sha384sum": sum, "sha512sum": sum, "b2sum": sum, "cksum": sum, "sum": sum,
-		"base64": {safe: true, values: "w", long: "wrap="}, "base32": {safe: true, values: "w", long: "wrap="},
+		"base64": {flags: "diD", values: "w", long: "decode ignore-garbage wrap="}, "base32": {flags: "diD", values: "w", long: "decode ignore-garbage wrap="},
 		"grep": grep, "egrep": grep, "fgrep": grep,
-		"jq": {operands: program, safe: true, flags: "nrRscCSaejM", files: "fL", scripted: "f from-file", long: "from-file@ indent= tab arg= argjson= slurpfile@ rawfile@"},
+		"jq": {operands: program, safe: true, flags: "nrRscCSaejM", files: "fL", scripted: "f from-file arg argjson slurpfile rawfile args jsonargs", long: "from-file@ indent= tab arg= argjson= slurpfile= rawfile= args jsonargs"},
 		"rg": {operands: program, flags: "abcFHhIilLnNoPpqSsTuUvVwx0.", values: "ABCegjmMtTr", files: "f", scripted: "e f regexp file files type-list",
 			long: "regexp= file@ glob= iglob= type= type-not= max-count= max-depth= maxdepth= context= after-context= before-context= color= colors= sort= sortr= replace= threads= max-columns= max-filesize= encoding= files files-with-matches files-without-match line-number no-line-number ignore-case smart-case case-sensitive word-regexp line-regexp fixed-strings multiline multiline-dotall hidden no-ignore no-ignore-vcs follow count count-matches no-heading heading no-filename with-filename only-matching json stats quiet trim vimgrep type-list version invert-match pcre2 passthru null text unrestricted no-config no-messages column"},
 		"diff": {flags: "abBcdeEHinNpqrstTuwyZ", values: "CFIULWxD", files: "SX", long: "unified? context? brief recursive new-file ignore-case ignore-all-space ignore-space-change ignore-blank-lines side-by-side width= suppress-common-lines color? exclude= label= text strip-trailing-cr minimal report-identical-files normal left-column no-dereference"},
@@ -115,12 +115,15 @@ func (c *command) read(name string) bool {
 	return true
 }
 
-// options reads the options of a command. It returns the operands, and whether an option took the place of
-// the program. Not ok says that the line is opaque and has been marked so.
-func (c *command) options(name string, spec readSpec) (operands []word, scripted, ok bool) {
-	args := c.words[1:]
+var parsed sync.Map // the text of a table entry -> what it says
+
+// longOptions reads readSpec.long: the kind of each option by name.
+func longOptions(text string) map[string]byte {
+	if m, ok := parsed.Load("long " + text); ok {
+		return m.(map[string]byte)
+	}
 	long := map[string]byte{}
-	for _, l := range strings.Fields(spec.long) {
+	for _, l := range strings.Fields(text) {
 		kind := l[len(l)-1]
 		if strings.IndexByte("=?@", kind) >= 0 {
 			l = l[:len(l)-1]
@@ -129,7 +132,25 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 		}
 		long[l] = kind
 	}
-	takesProgram := set(spec.scripted)
+	parsed.Store("long "+text, long)
+	return long
+}
+
+// words is set, computed once a text.
+func words(text string) map[string]bool {
+	if m, ok := parsed.Load(text); ok {
+		return m.(map[string]bool)
+	}
+	m := set(text)
+	parsed.Store(text, m)
+	return m
+}
+
+// options reads the options of a command. It returns the operands, and whether an option took the place of
+// the program. Not ok says that the line is opaque and has been marked so.
+func (c *command) options(name string, spec readSpec) (operands []word, scripted, ok bool) {
+	args := c.words[1:]
+	long, takesProgram := longOptions(spec.long), words(spec.scripted)
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		switch {
@@ -170,8 +191,8 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 				}
 				if kind == '@' {
 					c.path(effect.Read, v, c.dirs, "`"+name+"`")
-				} else if !v.one() && !spec.safe {
-					c.opaque(name, "the value of --%s is known only when it runs", key)
+				} else if !has && !spec.safe && !valueOrOperand(v) || !v.one() && !spec.safe {
+					c.opaque(name, "the value of --%s may be no value", key)
 					return nil, false, false
 				}
 			}
@@ -183,8 +204,8 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 			scripted = scripted || takesProgram[letter]
 			isFile := strings.Contains(spec.files, letter)
 			if isFile || strings.Contains(spec.values, letter) {
-				v := word{text: opt[j+1:], known: true}
-				if v.text == "" {
+				v, apart := word{text: opt[j+1:], known: true}, opt[j+1:] == ""
+				if apart {
 					if i++; i >= len(args) {
 						break
 					}
@@ -192,8 +213,8 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 				}
 				if isFile {
 					c.path(effect.Read, v, c.dirs, "`"+name+"`")
-				} else if !v.one() && !spec.safe {
-					c.opaque(name, "the value of -%s is known only when it runs", letter)
+				} else if apart && !spec.safe && !valueOrOperand(v) {
+					c.opaque(name, "the value of -%s may be no value", letter)
 					return nil, false, false
 				}
 				break
@@ -205,6 +226,12 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 		}
 	}
 	return operands, scripted, true
+}
+
+// valueOrOperand says that a word behind an option is harmless whether the program takes it as the option's value or, where
+// the value is optional, as a word of its own.
+func valueOrOperand(w word) bool {
+	return w.one() && (w.text == "-" || !strings.HasPrefix(w.text, "-"))
 }
 
 func (c *command) operands(name string, spec readSpec, operands []word, scripted bool) {
@@ -270,182 +297,3 @@ func (c *command) recursiveGrep() bool {
 }
 
 var moduleWord = regexp.MustCompile(`\b(import|include|input_filename|env)\b|\$ENV|\$__prog`)
-
-// find accepts only the tests and actions that read.
-func (c *command) find() {
-	c.add(effect.Exec, "find", "")
-	flags := set(`-print -print0 -ls -prune -quit -depth -d -xdev -mount -follow -noleaf -daystart -empty -readable -writable -executable -nouser -nogroup
-		-true -false -not -a -and -o -or ! ( ) , -nowarn -warn -ignore_readdir_race -H -L -P`)
-	values := set(`-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -maxdepth -mindepth -mtime -mmin -atime -amin -ctime -cmin
-		-newer -anewer -cnewer -newermt -newerct -perm -user -group -uid -gid -links -inum -samefile -lname -ilname -fstype -used -printf`)
-	args := c.words[1:]
-	roots := 0
-	for i := 0; i < len(args); i++ {
-		w := args[i]
-		switch {
-		case !w.known || w.glob && (w.option() || i > 0 && !inRoots(args[:i])):
-			c.opaque("find", "an argument of `find` could be an action")
-		case !w.glob && flags[w.text]:
-		case !w.glob && values[w.text]:
-			if i++; i < len(args) && !args[i].known {
-				c.opaque("find", "the value of %s is known only when it runs", w.text)
-			} else if i < len(args) && args[i].glob {
-				// The shell would expand it to names, and the second of them would be a new argument.
-				c.opaque("find", "the pattern after %s is not quoted, so that file names could become actions", w.text)
-			}
-		case strings.HasPrefix(w.text, "-"):
-			switch w.text {
-			case "-exec", "-execdir", "-ok", "-okdir":
-				c.opaque("find", "`find %s` runs another command", w.text)
-				c.scan(args[i+1:])
-				return
-			case "-delete":
-				c.opaque("find", "`find -delete` deletes what it finds")
-				for _, r := range args[:max(roots, 0)] {
-					c.path(effect.Delete, r, c.dirs, "`find -delete`")
-				}
-				if roots == 0 {
-					c.path(effect.Delete, word{text: "./**", known: true, glob: true}, c.dirs, "`find -delete`")
-				}
-			default:
-				c.opaque("find", "%s of `find` is not known to be harmless", clip(w.text))
-			}
-			return
-		default:
-			roots = i + 1
-			c.path(effect.Read, w, c.dirs, "`find`")
-		}
-	}
-	if roots == 0 {
-		c.path(effect.Read, word{text: ".", known: true}, c.dirs, "`find`")
-	}
-}
-
-// inRoots says that no test or action of find has begun.
-func inRoots(args []word) bool {
-	for _, w := range args {
-		if strings.HasPrefix(w.text, "-") && w.text != "-H" && w.text != "-L" && w.text != "-P" || w.text == "!" || w.text == "(" {
-			return false
-		}
-	}
-	return true
-}
-
-var (
-	sedPrint = regexp.MustCompile(`^ *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *(; *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *)*;? *$`)
-	sedFlags = regexp.MustCompile(`^[gIip0-9]*$`)
-	sedMatch = regexp.MustCompile(`^/[^/\\\n\[]*/(,/[^/\\\n\[]*/)?!?[pd] *$`)
-)
-
-// sed accepts scripts of addresses with p, q, d and =, /text/ with p and d, and one plain substitution.
-func (c *command) sed() {
-	c.add(effect.Exec, "sed", "")
-	operands, scripted, ok := c.options("sed", readSpec{flags: "nErsuz", values: "e", long: "quiet silent regexp-extended expression= unbuffered", scripted: "e expression"})
-	if !ok {
-		return
-	}
-	scripts := 0
-	check := func(w word) {
-		scripts++
-		if !w.one() || !sedReads(w.text) {
-			c.opaque("sed", "a script of `sed` that is not known to be harmless")
-		}
-	}
-	args := c.words[1:]
-	for i, w := range args {
-		if !w.known || !scripted {
-			continue
-		}
-		if rest, ok := strings.CutPrefix(w.text, "--expression="); ok {
-			check(word{text: rest, known: true})
-		} else if at := strings.IndexByte(w.text, 'e'); strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && at > 0 {
-			if rest := w.text[at+1:]; rest != "" {
-				check(word{text: rest, known: true})
-			} else if i+1 < len(args) {
-				check(args[i+1])
-			}
-		} else if w.text == "--expression" && i+1 < len(args) {
-			check(args[i+1])
-		}
-	}
-	if !scripted && len(operands) > 0 {
-		check(operands[0])
-		operands = operands[1:]
-	}
-	if scripts == 0 {
-		c.opaque("sed", "no script was found")
-	}
-	for _, w := range operands {
-		c.path(effect.Read, w, c.dirs, "`sed`")
-	}
-}
-
-func sedReads(script string) bool {
-	if sedPrint.MatchString(script) || sedMatch.MatchString(script) {
-		return true
-	}
-	if len(script) < 4 || script[0] != 's' || strings.IndexByte("/|,#@:", script[1]) < 0 || strings.ContainsAny(script, "\n") {
-		return false
-	}
-	// Exactly three delimiters: no reading of brackets or backslashes can find another command in it.
-	parts := strings.Split(script[1:], script[1:2])
-	return len(parts) == 4 && sedFlags.MatchString(parts[3])
-}
-
-// test refuses what evaluates an array subscript, which can run a command.
-func (c *command) test(name string) {
-	c.add(effect.Exec, name, "")
-	for i, w := range c.words[1:] {
-		last := i == len(c.words)-2
-		switch {
-		case w.many || w.glob:
-			c.opaque(name, "an argument of `%s` may become several", name)
-		case w.known && (w.text == "-v" || w.text == "-R" || strings.Contains(w.text, "[") || strings.Contains(w.text, "]") && !last):
-			c.opaque(name, "`%s` with a variable's name or a subscript", name)
-		case w.known && strings.ContainsAny(w.text, "/."):
-			c.path(effect.Read, w, c.dirs, "`test`")
-		}
-	}
-}
-
-func (c *command) date() {
-	c.add(effect.Exec, "date", "")
-	operands, _, ok := c.options("date", readSpec{flags: "uRI", values: "d", files: "r", long: "utc universal date= reference@ iso-8601? rfc-3339= rfc-email"})
-	if !ok {
-		return
-	}
-	for _, w := range operands {
-		if !w.one() || !strings.HasPrefix(w.text, "+") {
-			c.opaque("date", "`date` with an operand sets the clock")
-		}
-	}
-}
-
-func (c *command) printf() {
-	c.add(effect.Exec, "printf", "")
-	args := c.words[1:]
-	if len(args) > 0 && args[0].one() && args[0].text == "--" {
-		args = args[1:]
-	}
-	if len(args) > 0 && args[0].option() {
-		c.opaque("printf", "the first argument of `printf` could be -v, which assigns a variable")
-	}
-	for _, w := range args {
-		if w.glob && strings.Contains(w.text, "/") {
-			c.path(effect.Read, word{text: path.Dir(w.text), known: true}, c.dirs, "a pattern lists it")
-		}
-	}
-}
-
-func (c *command) goTool() {
-	args := c.words[1:]
-	ok := len(args) > 0 && args[0].one() && (args[0].text == "version" && len(args) == 1 || args[0].text == "env")
-	for _, w := range args[min(1, len(args)):] {
-		ok = ok && w.one() && (!w.option() || w.text == "-json" || w.text == "-changed") && !strings.Contains(w.text, "=")
-	}
-	if !ok {
-		c.opaque("go", "`go` compiles and runs programs")
-		return
-	}
-	c.add(effect.Exec, "go", "it prints its version or environment")
-}

@@ -54,7 +54,7 @@ type writer struct {
 
 func (w writer) allows(option string) bool {
 	if long, ok := strings.CutPrefix(option, "--"); ok {
-		return set(w.long)[long]
+		return words(w.long)[long]
 	}
 	return len(option) > 1 && strings.Trim(option[1:], w.short) == ""
 }

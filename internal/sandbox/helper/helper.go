@@ -26,7 +26,7 @@ func Called() bool { return called }
 type Code byte
 
 const (
-	Dir     Code = iota + 1 // makes the directory A, and its parents, with mode Flags
+	Dir     Code = iota + 1 // makes the directory A, and its parents
 	Bind                    // shows the host's A at B
 	Tmpfs                   // puts an empty tmpfs with the options B at A
 	Proc                    // puts a proc of the new pid namespace at A

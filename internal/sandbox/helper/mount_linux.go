@@ -2,46 +2,7 @@
 
 package helper
 
-import (
-	"syscall"
-	"unsafe"
-)
-
-// The mount interface of Linux 5.12 and later; the numbers are the same on every architecture.
-const (
-	sysOpenTree     = 428
-	sysMoveMount    = 429
-	sysFsopen       = 430
-	sysFsconfig     = 431
-	sysFsmount      = 432
-	sysOpenat2      = 437
-	sysMountSetattr = 442
-
-	atFdcwd       = -100
-	atEmptyPath   = 0x1000
-	atRecursive   = 0x8000
-	openTreeClone = 1
-	cloexec       = syscall.O_CLOEXEC
-	oPath         = 0x200000
-
-	fromEmpty = 0x4
-	toEmpty   = 0x40
-
-	configSetFlag   = 0
-	configSetString = 1
-	configCreate    = 6
-
-	attrReadOnly = 1
-	attrNosuid   = 2
-	attrNodev    = 4
-	attrNoexec   = 8
-
-	resolveBeneath   = 0x8
-	resolveNoSymlink = 0x4
-	resolveNoMagic   = 0x2
-
-	mntDetach = 2
-)
+import "syscall"
 
 // failure says which step failed. It is no fmt error: package fmt would bring half of the standard library
 // in front of this one.
@@ -53,78 +14,85 @@ type failure struct {
 func (f *failure) Error() string { return f.what + " " + f.path + ": " + f.errno.Error() }
 
 // root is the new root while it is built.
+//
+// Few descriptors are open at any time: the kernel makes a process with several threads wait for milliseconds
+// when its table grows beyond 64.
 type root struct {
-	fd   int
-	null int // the host's /dev/null, to hide files behind
+	fd    int
+	null  int    // the host's /dev/null, to hide files behind
+	stage string // where the new root is mounted before it becomes the root
 }
 
-// build makes the new root and moves into it. All sources are opened while the old root is still in sight and
-// nothing lies over it.
+// stages are directories that every system has some of. One that no source lies in is taken.
+var stages = []string{"/mnt", "/srv", "/media", "/opt", "/sys", "/boot", "/run", "/var", "/tmp", "/home"}
+
+// build makes the new root and moves into it.
 func build(steps []Step) error {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return &failure{"making mounts private at", "/", err.(syscall.Errno)}
+		return &failure{"making mounts private at", "/", errno(err)}
 	}
-	stage := ""
-	for _, d := range []string{"/tmp", "/var", "/mnt", "/srv", "/home", "/usr"} {
+	r := &root{}
+	for _, d := range stages {
 		var st syscall.Stat_t
-		if syscall.Lstat(d, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR {
-			stage = d
+		if syscall.Lstat(d, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && !inUse(steps, d) {
+			r.stage = d
 			break
 		}
 	}
-	sources := make([]int, len(steps))
-	for i, s := range steps {
-		sources[i] = -1
-		var e syscall.Errno
-		switch s.Code {
-		case Bind:
-			sources[i], e = openTree(atFdcwd, s.A)
-			if e == syscall.ENOENT && s.Flags&Optional != 0 {
-				e = 0
-			}
-		case Overlay:
-			sources[i], e = overlay(s, stage)
-		}
-		if e != 0 {
-			return &failure{"opening", s.A, e}
-		}
+	if r.stage == "" {
+		return &failure{"finding", "an unused directory to build in, such as /mnt", syscall.ENOENT}
 	}
-	null, e := openTree(atFdcwd, "/dev/null")
-	if e != 0 {
+	var e syscall.Errno
+	if r.null, e = openTree(atFdcwd, "/dev/null"); e != 0 {
 		return &failure{"opening", "/dev/null", e}
 	}
-	r := &root{null: null}
 	if r.fd, e = filesystem("tmpfs", "mode=0755,size=16m", attrNosuid|attrNodev); e != 0 {
 		return &failure{"making", "tmpfs", e}
 	}
-	if e := moveTo(r.fd, atFdcwd, stage); e != 0 {
-		return &failure{"mounting the new root at", stage, e}
+	if e := moveTo(r.fd, atFdcwd, r.stage); e != 0 {
+		return &failure{"mounting the new root at", r.stage, e}
 	}
-	for i, s := range steps {
-		if e := r.do(s, sources[i]); e != 0 {
-			if s.Flags&Optional != 0 && e == syscall.ENOENT {
-				continue
-			}
+	for _, s := range steps {
+		if e := r.do(s); e != 0 && (s.Flags&Optional == 0 || e != syscall.ENOENT) {
 			path := s.A
-			if s.Code == Bind || s.Code == Overlay || s.Code == Link || s.Code == File {
+			if s.B != "" && s.Code != Tmpfs {
 				path = s.B
 			}
 			return &failure{stepName(s.Code), path, e}
 		}
 	}
 	if err := syscall.Fchdir(r.fd); err != nil {
-		return &failure{"entering", "the new root", err.(syscall.Errno)}
+		return &failure{"entering", "the new root", errno(err)}
 	}
 	if err := syscall.PivotRoot(".", "."); err != nil {
-		return &failure{"changing to", "the new root", err.(syscall.Errno)}
+		return &failure{"changing to", "the new root", errno(err)}
 	}
 	if err := syscall.Unmount(".", mntDetach); err != nil {
-		return &failure{"leaving", "the old root", err.(syscall.Errno)}
+		return &failure{"leaving", "the old root", errno(err)}
 	}
 	if err := syscall.Chdir("/"); err != nil {
-		return &failure{"entering", "/", err.(syscall.Errno)}
+		return &failure{"entering", "/", errno(err)}
 	}
 	return nil
+}
+
+// inUse says whether a source lies in dir.
+func inUse(steps []Step, dir string) bool {
+	for _, s := range steps {
+		if s.Code != Bind && s.Code != Overlay {
+			continue
+		}
+		for _, list := range [2]string{s.A, s.C} {
+			for list != "" {
+				var path string
+				path, list = cut(list)
+				if path == dir || len(path) > len(dir) && path[:len(dir)] == dir && path[len(dir)] == '/' {
+					return true
+				}
+			}
+		}
+	}
+	return false
 }
 
 func stepName(c Code) string {
@@ -151,7 +119,7 @@ func stepName(c Code) string {
 	return "sealing"
 }
 
-func (r *root) do(s Step, source int) syscall.Errno {
+func (r *root) do(s Step) syscall.Errno {
 	switch s.Code {
 	case Dir:
 		fd, e := r.ensure(s.A, true)
@@ -159,18 +127,11 @@ func (r *root) do(s Step, source int) syscall.Errno {
 			return e
 		}
 		syscall.Close(fd)
-		if s.Flags != 0 {
-			// Only directories that are made here are named in a step with a mode.
-			parent, base, e := r.parent(s.A)
-			if e != 0 {
-				return e
-			}
-			return errno(syscall.Fchmodat(parent, base, s.Flags, 0))
-		}
 		return 0
 	case Bind:
-		if source < 0 {
-			return syscall.ENOENT
+		source, e := openTree(atFdcwd, s.A)
+		if e != 0 {
+			return e
 		}
 		var st syscall.Stat_t
 		if err := syscall.Fstat(source, &st); err != nil {
@@ -178,7 +139,11 @@ func (r *root) do(s Step, source int) syscall.Errno {
 		}
 		return r.attach(source, s.B, st.Mode&syscall.S_IFMT == syscall.S_IFDIR, attributes(s.Flags))
 	case Overlay:
-		return r.attach(source, s.B, true, attributes(s.Flags))
+		fd, e := r.overlay(s)
+		if e != 0 {
+			return e
+		}
+		return r.attach(fd, s.B, true, attributes(s.Flags))
 	case Tmpfs:
 		fd, e := filesystem("tmpfs", s.B, 0)
 		if e != 0 {
@@ -193,16 +158,14 @@ func (r *root) do(s Step, source int) syscall.Errno {
 			return e
 		}
 		return r.attach(fd, s.A, true, attrNosuid|attrNoexec)
-	case Link:
+	case Link, File:
 		parent, base, e := r.parent(s.B)
 		if e != 0 {
 			return e
 		}
-		return symlinkat(s.A, parent, base)
-	case File:
-		parent, base, e := r.parent(s.B)
-		if e != 0 {
-			return e
+		defer syscall.Close(parent)
+		if s.Code == Link {
+			return symlinkat(s.A, parent, base)
 		}
 		fd, err := syscall.Openat(parent, base, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|cloexec, s.Flags)
 		if err != nil {
@@ -211,30 +174,31 @@ func (r *root) do(s Step, source int) syscall.Errno {
 		_, err = syscall.Write(fd, []byte(s.A))
 		syscall.Close(fd)
 		return errno(err)
-	case Pin:
+	case Pin, Mask, Seal:
 		at, e := r.open(s.A)
 		if e != 0 {
 			return e
 		}
-		fd, e := cloneAt(at)
-		if e != 0 {
-			return e
+		switch s.Code {
+		case Pin:
+			return r.pin(at, attributes(s.Flags))
+		case Mask:
+			return r.mask(at)
 		}
-		return attach(fd, at, attributes(s.Flags))
-	case Mask:
-		at, e := r.open(s.A)
-		if e != 0 {
-			return e
-		}
-		return r.mask(at)
-	case Seal:
-		at, e := r.open(s.A)
-		if e != 0 {
-			return e
-		}
-		return setattr(at, attrReadOnly, 0)
+		e = setattr(at, attrReadOnly, 0)
+		syscall.Close(at)
+		return e
 	}
 	return syscall.EINVAL
+}
+
+// pin mounts what at is on itself, and closes at.
+func (r *root) pin(at int, attrs uint64) syscall.Errno {
+	fd, e := cloneAt(at)
+	if e != 0 {
+		return e
+	}
+	return attach(fd, at, attrs)
 }
 
 // proc puts a proc at path. A root without capabilities could still write to /proc/sys and the like, as the
@@ -255,11 +219,7 @@ func (r *root) proc(path string) syscall.Errno {
 		if e != 0 {
 			return e
 		}
-		clone, e := cloneAt(at)
-		if e != 0 {
-			return e
-		}
-		if e := attach(clone, at, attrReadOnly|attrNosuid|attrNodev|attrNoexec); e != 0 {
+		if e := r.pin(at, attrReadOnly|attrNosuid|attrNodev|attrNoexec); e != 0 {
 			return e
 		}
 	}
@@ -316,26 +276,6 @@ func attach(fd, at int, attrs uint64) syscall.Errno {
 	return e
 }
 
-// open opens a path of the new root without following any symbolic link.
-func (r *root) open(path string) (int, syscall.Errno) {
-	how := [3]uint64{oPath | cloexec | syscall.O_NOFOLLOW, 0, resolveBeneath | resolveNoSymlink | resolveNoMagic}
-	rel := path[1:]
-	if rel == "" {
-		rel = "."
-	}
-	b, err := syscall.BytePtrFromString(rel)
-	if err != nil {
-		return -1, syscall.EINVAL
-	}
-	for {
-		fd, _, e := syscall.RawSyscall6(sysOpenat2, uintptr(r.fd), uintptr(unsafe.Pointer(b)), uintptr(unsafe.Pointer(&how)), unsafe.Sizeof(how), 0, 0)
-		if e == syscall.EAGAIN { // a rename somewhere else at the same time
-			continue
-		}
-		return int(fd), e
-	}
-}
-
 // ensure opens path and makes it, and its parents, where it is missing.
 func (r *root) ensure(path string, dir bool) (int, syscall.Errno) {
 	fd, e := r.open(path)
@@ -346,10 +286,10 @@ func (r *root) ensure(path string, dir bool) (int, syscall.Errno) {
 	if e != 0 {
 		return -1, e
 	}
+	defer syscall.Close(parent)
 	if dir {
 		e = errno(syscall.Mkdirat(parent, base, 0o755))
 	} else {
-		var fd int
 		var err error
 		if fd, err = syscall.Openat(parent, base, syscall.O_WRONLY|syscall.O_CREAT|syscall.O_EXCL|cloexec, 0o644); err == nil {
 			syscall.Close(fd)
@@ -392,9 +332,18 @@ func attributes(flags uint32) uint64 {
 
 // overlay makes a detached overlay of s. Layers are named by descriptor, so that no character of a path means
 // anything to the kernel's option parser.
-func overlay(s Step, stage string) (int, syscall.Errno) {
+func (r *root) overlay(s Step) (int, syscall.Errno) {
+	var open []int
+	defer func() {
+		for _, fd := range open {
+			syscall.Close(fd)
+		}
+	}()
 	layer := func(path string) (string, syscall.Errno) {
 		fd, err := syscall.Open(path, oPath|cloexec|syscall.O_DIRECTORY, 0)
+		if err == nil {
+			open = append(open, fd)
+		}
 		return "/proc/self/fd/" + itoa(fd), errno(err)
 	}
 	first, lower := "", ""
@@ -418,26 +367,27 @@ func overlay(s Step, stage string) (int, syscall.Errno) {
 		if e != 0 {
 			return -1, e
 		}
-		if e := moveTo(tmp, atFdcwd, stage); e != 0 {
+		open = append(open, tmp)
+		if e := moveTo(tmp, atFdcwd, r.stage); e != 0 {
 			return -1, e
 		}
 		// The overlay holds on to the layer by itself; nobody else shall see it.
-		defer syscall.Unmount(stage, mntDetach)
-		upper, work = stage+"/u", stage+"/w"
-		var st syscall.Stat_t
-		if err := syscall.Stat(first, &st); err != nil {
-			return -1, errno(err)
-		}
+		defer syscall.Unmount(r.stage, mntDetach)
+		upper, work = r.stage+"/u", r.stage+"/w"
 		for _, d := range []string{upper, work} {
 			if err := syscall.Mkdir(d, 0o700); err != nil {
 				return -1, errno(err)
 			}
 		}
 		// The top directory of the overlay is the upper one: it looks like the lower one.
-		if err := syscall.Chmod(upper, st.Mode&0o7777); err != nil {
+		var st syscall.Stat_t
+		if err := syscall.Stat(first, &st); err != nil {
 			return -1, errno(err)
 		}
 		if err := syscall.Chown(upper, int(st.Uid), int(st.Gid)); err != nil && err != syscall.EPERM && err != syscall.EINVAL {
+			return -1, errno(err)
+		}
+		if err := syscall.Chmod(upper, st.Mode&0o7777); err != nil {
 			return -1, errno(err)
 		}
 	} else {
@@ -465,140 +415,4 @@ func overlay(s Step, stage string) (int, syscall.Errno) {
 	// The upper layer is a cache or is thrown away: no reason to wait for the disk.
 	fsconfig(fs, configSetFlag, "volatile", "")
 	return mountOf(fs, 0)
-}
-
-// filesystem makes a detached file system with comma-separated options.
-func filesystem(kind, options string, attrs uint64) (int, syscall.Errno) {
-	fs, e := fsopen(kind)
-	if e != 0 {
-		return -1, e
-	}
-	defer syscall.Close(fs)
-	for options != "" {
-		opt := options
-		options = ""
-		for i := range len(opt) {
-			if opt[i] == ',' {
-				opt, options = opt[:i], opt[i+1:]
-				break
-			}
-		}
-		key, value, cmd := opt, "", configSetFlag
-		for i := range len(opt) {
-			if opt[i] == '=' {
-				key, value, cmd = opt[:i], opt[i+1:], configSetString
-				break
-			}
-		}
-		if e := fsconfig(fs, cmd, key, value); e != 0 {
-			return -1, e
-		}
-	}
-	return mountOf(fs, attrs)
-}
-
-func mountOf(fs int, attrs uint64) (int, syscall.Errno) {
-	if e := fsconfig(fs, configCreate, "", ""); e != 0 {
-		return -1, e
-	}
-	fd, _, e := syscall.RawSyscall(sysFsmount, uintptr(fs), 1, uintptr(attrs))
-	return int(fd), e
-}
-
-func fsopen(kind string) (int, syscall.Errno) {
-	b, _ := syscall.BytePtrFromString(kind)
-	fd, _, e := syscall.RawSyscall(sysFsopen, uintptr(unsafe.Pointer(b)), 1, 0)
-	return int(fd), e
-}
-
-func fsconfig(fs, cmd int, key, value string) syscall.Errno {
-	var k, v *byte
-	if key != "" {
-		k, _ = syscall.BytePtrFromString(key)
-	}
-	if cmd == configSetString {
-		v, _ = syscall.BytePtrFromString(value)
-	}
-	_, _, e := syscall.RawSyscall6(sysFsconfig, uintptr(fs), uintptr(cmd), uintptr(unsafe.Pointer(k)), uintptr(unsafe.Pointer(v)), 0, 0)
-	return e
-}
-
-func openTree(at int, path string) (int, syscall.Errno) {
-	b, err := syscall.BytePtrFromString(path)
-	if err != nil {
-		return -1, syscall.EINVAL
-	}
-	fd, _, e := syscall.RawSyscall(sysOpenTree, uintptr(at), uintptr(unsafe.Pointer(b)), openTreeClone|cloexec|atRecursive)
-	if e != 0 {
-		return -1, e
-	}
-	return int(fd), 0
-}
-
-func cloneAt(at int) (int, syscall.Errno) {
-	b := [1]byte{}
-	fd, _, e := syscall.RawSyscall(sysOpenTree, uintptr(at), uintptr(unsafe.Pointer(&b)), openTreeClone|cloexec|atRecursive|atEmptyPath)
-	return int(fd), e
-}
-
-// moveTo attaches the mount fd at path, or at the descriptor at itself where path is empty.
-func moveTo(fd, at int, path string) syscall.Errno {
-	from := [1]byte{}
-	to, err := syscall.BytePtrFromString(path)
-	if err != nil {
-		return syscall.EINVAL
-	}
-	flags := uintptr(fromEmpty)
-	if path == "" {
-		flags |= toEmpty
-	}
-	_, _, e := syscall.RawSyscall6(sysMoveMount, uintptr(fd), uintptr(unsafe.Pointer(&from)), uintptr(at), uintptr(unsafe.Pointer(to)), flags, 0)
-	return e
-}
-
-func setattr(fd int, set uint64, flags uintptr) syscall.Errno {
-	b := [1]byte{}
-	attr := [4]uint64{set}
-	_, _, e := syscall.RawSyscall6(sysMountSetattr, uintptr(fd), uintptr(unsafe.Pointer(&b)), atEmptyPath|flags, uintptr(unsafe.Pointer(&attr)), unsafe.Sizeof(attr), 0)
-	return e
-}
-
-func symlinkat(target string, parent int, name string) syscall.Errno {
-	t, err := syscall.BytePtrFromString(target)
-	if err != nil {
-		return syscall.EINVAL
-	}
-	n, err := syscall.BytePtrFromString(name)
-	if err != nil {
-		return syscall.EINVAL
-	}
-	_, _, e := syscall.RawSyscall(syscall.SYS_SYMLINKAT, uintptr(unsafe.Pointer(t)), uintptr(parent), uintptr(unsafe.Pointer(n)))
-	return e
-}
-
-// cut splits at the first NUL.
-func cut(s string) (before, after string) {
-	for i := range len(s) {
-		if s[i] == 0 {
-			return s[:i], s[i+1:]
-		}
-	}
-	return s, ""
-}
-
-func errno(err error) syscall.Errno {
-	if err == nil {
-		return 0
-	}
-	if e, ok := err.(syscall.Errno); ok {
-		return e
-	}
-	return syscall.EIO
-}
-
-func itoa(n int) string {
-	if n < 10 {
-		return string([]byte{'0' + byte(n)})
-	}
-	return itoa(n/10) + string([]byte{'0' + byte(n%10)})
 }

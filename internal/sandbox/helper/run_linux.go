@@ -27,7 +27,6 @@ const (
 	prCapAmbientZero = 4
 
 	sysCloseRange      = 436
-	closeRangeCloexec  = 4
 	seccompSetFilter   = 1
 	seccompFilterTsync = 1
 )
@@ -39,16 +38,15 @@ func run() {
 	// it all others. Had it died before, the control socket is at its end and reading the program fails.
 	prctl(prSetPdeathsig, uintptr(syscall.SIGKILL), 0)
 	syscall.CloseOnExec(ControlFD)
-	if _, _, e := syscall.RawSyscall(sysCloseRange, ControlFD+1, uintptr(^uint32(0)), closeRangeCloexec); e != 0 {
-		for fd := ControlFD + 1; fd < 4096; fd++ {
-			syscall.CloseOnExec(fd)
-		}
-	}
 	p := receive()
 	if err := build(p.Steps); err != nil {
 		fail(err.Error())
 	}
 	loopback()
+	// Whatever is left open from here or from outside goes.
+	if _, _, e := syscall.RawSyscall(sysCloseRange, ControlFD+1, uintptr(^uint32(0)), 0); e != 0 {
+		fail("closing descriptors: " + e.Error())
+	}
 	// Nothing in the sandbox may look into this process: it has the host's program file open, and its other
 	// threads keep their capabilities over these namespaces.
 	prctl(prSetDumpable, 0, 0)
@@ -149,16 +147,16 @@ func drop(p *Program) {
 }
 
 func clearInheritable() syscall.Errno {
-	type data struct{ effective, permitted, inheritable uint32 }
+	const inheritable = 2 // after effective and permitted
 	hdr := struct {
 		version uint32
 		pid     int32
 	}{version: 0x20080522}
-	var d [2]data
+	var d [2][3]uint32
 	if _, _, e := syscall.RawSyscall(syscall.SYS_CAPGET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&d)), 0); e != 0 {
 		return e
 	}
-	d[0].inheritable, d[1].inheritable = 0, 0
+	d[0][inheritable], d[1][inheritable] = 0, 0
 	_, _, e := syscall.RawSyscall(syscall.SYS_CAPSET, uintptr(unsafe.Pointer(&hdr)), uintptr(unsafe.Pointer(&d)), 0)
 	return e
 }

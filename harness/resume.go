@@ -1,0 +1,169 @@
+package harness
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"belay/internal/projection"
+	"belay/journal"
+	"belay/loop"
+	"belay/message"
+	"belay/model"
+	"belay/policy"
+)
+
+// Resume goes on with a run that stopped. What cfg does not say is as it was: workspace, model, mode,
+// verifiers, and bounds, which hold for the whole run and not for what is left of it. A Task in cfg is told
+// to the model as the person's next message.
+func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
+	home, err := stateDir(cfg.Home)
+	if err != nil {
+		return Result{}, &UsageError{err}
+	}
+	cfg.Home = home
+	dir := filepath.Join(journal.RunsDir(home), runID)
+	log, err := journal.Open(dir, nil)
+	if errors.Is(err, fs.ErrNotExist) {
+		return Result{}, &UsageError{fmt.Errorf("there is no run %s in %s", runID, home)}
+	}
+	if errors.Is(err, journal.ErrBusy) {
+		return Result{}, &UsageError{err}
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	defer log.Close()
+	past, err := recall(log)
+	if err != nil {
+		return Result{}, err
+	}
+	if how := past.finished(); how != "" && cfg.Task == "" {
+		return Result{}, &UsageError{fmt.Errorf("run %s is finished: %s; to go on from there, say what else to do", runID, how)}
+	}
+	say := cfg.Task
+	cfg = past.fill(cfg)
+	a, err := build(ctx, cfg)
+	if err != nil {
+		return Result{}, err
+	}
+	if head := headOf(a.place.Workspace); head != past.start.Head && cfg.Progress != nil {
+		cfg.Progress(fmt.Sprintf("the repository was on commit %q and is now on %q", past.start.Head, head))
+	}
+	// The context goes on under the system prompt and the tools that it began with.
+	a.system, a.specs = past.start.System, past.tools
+	cfg.Task = say
+	entries := a.opening(cfg)
+	for i := range entries {
+		entries[i].Session = past.session + 1
+	}
+	events, err := log.Append(entries...)
+	if err != nil {
+		return Result{}, err
+	}
+	if cfg.Observe != nil {
+		for _, e := range append([]journal.Event{past.last}, events...) {
+			cfg.Observe(e)
+		}
+	}
+	return a.work(ctx, log)
+}
+
+// past is what a journal says about how its run was configured and ended.
+type past struct {
+	start   journal.SessionStart // the last one
+	tools   []model.Tool         // that the model was told of
+	session int
+	task    string // the first message
+	stop    message.StopReason
+	end     journal.SessionEnd
+	ended   bool
+	last    journal.Event // the opening of the log by this process
+}
+
+// finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
+// it stands still.
+func (p past) finished() string {
+	switch {
+	case !p.ended:
+		return ""
+	case p.end.Standing != "":
+		return p.end.Standing
+	case loop.Exit(p.end.Exit) == loop.ExitUnverified:
+		return "the model gave its answer"
+	case p.stop == message.StopRefusal:
+		return "the model refused"
+	}
+	return ""
+}
+
+func recall(log *journal.File) (past, error) {
+	var p past
+	for e, err := range log.Events() {
+		p.last = e
+		if err == nil {
+			switch e.Type {
+			case journal.TypeSessionStart:
+				p.start = journal.SessionStart{}
+				err = e.Decode(&p.start)
+				p.session, p.ended = e.Session, false
+			case journal.TypeModelReply:
+				var r journal.ModelReply
+				err = e.Decode(&r)
+				p.stop = r.Stop
+			case journal.TypeUserMessage:
+				var m journal.UserMessage
+				if err = e.Decode(&m); p.task == "" {
+					p.task = m.Text
+				}
+			case journal.TypeSessionEnd:
+				p.end = journal.SessionEnd{}
+				err = e.Decode(&p.end)
+				p.ended = true
+			}
+		}
+		if err != nil {
+			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
+		}
+	}
+	switch {
+	case p.session == 0:
+		return p, fmt.Errorf("resume %s: the journal holds no session", log.RunID())
+	case p.start.Projection != projection.Version:
+		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
+	}
+	if err := json.Unmarshal(p.start.Tools, &p.tools); err != nil {
+		return p, fmt.Errorf("resume %s: tools: %w", log.RunID(), err)
+	}
+	if _, err := os.Stat(p.start.Workspace); err != nil {
+		return p, &UsageError{fmt.Errorf("run %s worked in %s, which is not there any more", log.RunID(), p.start.Workspace)}
+	}
+	return p, nil
+}
+
+// fill completes a configuration with what held before.
+func (p past) fill(cfg Config) Config {
+	cfg.Workspace, cfg.AllowWide, cfg.Task = p.start.Workspace, true, p.task
+	if cfg.Model == "" {
+		cfg.Model = p.start.Model.Spec
+	}
+	if len(cfg.Only) == 0 { // what the model was not told of is not run for it either
+		for _, t := range p.tools {
+			cfg.Only = append(cfg.Only, t.Name)
+		}
+	}
+	if cfg.Mode == "" {
+		cfg.Mode = policy.Mode(p.start.Mode)
+	}
+	if len(cfg.Verify) == 0 && p.start.Named {
+		cfg.Verify = p.start.Verify
+	}
+	b, was := &cfg.Bounds, p.start.Bounds
+	*b = journal.Bounds{Turns: cmp.Or(b.Turns, was.Turns), Tokens: cmp.Or(b.Tokens, was.Tokens), Money: cmp.Or(b.Money, was.Money), WallMS: cmp.Or(b.WallMS, was.WallMS)}
+	return cfg
+}

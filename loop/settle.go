@@ -1,0 +1,45 @@
+package loop
+
+import (
+	"context"
+
+	"belay/effect"
+	"belay/journal"
+	"belay/message"
+	"belay/tool"
+)
+
+// settleOpen settles what an earlier process left open: no context holds a call without a result. A call
+// that was never recorded has had no effect and takes its ordinary way. One that was recorded runs again
+// only where its tool says that this changes nothing; any other outcome is unknown, and the model is told so.
+func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
+	for _, call := range s.fold.Open() {
+		request, recorded := s.guard.asked[call.ID]
+		switch {
+		case !recorded:
+			if out, err := s.steps(ctx, []message.ToolCall{call}); out != nil || err != nil {
+				return out, err
+			}
+		case request.Permission.Verdict == effect.Allow && tool.Replay(request.Replay) == tool.Pure && s.runsAgain(request):
+			t, _ := s.Tools.Lookup(request.Tool)
+			if err := s.run(ctx, []step{{call: call, tool: t, request: request}}); err != nil {
+				return nil, err
+			}
+		default:
+			if err := s.settle(call.ID, tool.Spec{}, tool.Fail(outcomeUnknown)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return nil, nil
+}
+
+// runsAgain says whether a recorded call still plans and is still allowed as it was.
+func (s *session) runsAgain(request journal.ToolRequest) bool {
+	t, ok := s.Tools.Lookup(request.Tool)
+	if !ok || t.Spec().Signal != tool.NoSignal {
+		return false
+	}
+	again, err := s.prepare(message.ToolCall{ID: request.CallID, Name: request.Tool, Args: request.Args})
+	return err == nil && again.why == nil && again.request.Class <= request.Class
+}
