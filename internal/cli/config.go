@@ -124,6 +124,29 @@ func settings(workspace string, flags config.Settings) (config.Settings, []confi
 	return s, notices, err
 }
 
+// settle completes what the flags of a run say with all other settings, and says what a person must be told.
+func (a *app) settle(cfg harness.Config, modeGiven bool) (harness.Config, error) {
+	flags := config.Settings{Model: cfg.Model, Verify: cfg.Verify, Bounds: cfg.Bounds, Tools: cfg.Only}
+	if modeGiven {
+		flags.Mode = cfg.Mode
+	}
+	workspace := cfg.Workspace
+	if workspace == "" {
+		workspace = "."
+	}
+	if _, err := os.Stat(workspace); err != nil {
+		return cfg, nil // the harness says what is wrong with it
+	}
+	s, notices, err := settings(workspace, flags)
+	if err != nil {
+		return cfg, err
+	}
+	a.notices(notices)
+	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds = standing(s.Model), s.Mode, s.Verify, s.Bounds
+	cfg.Only, cfg.Protect = s.Tools, s.Protect
+	return cfg, nil
+}
+
 // folder is the one that a command is about.
 func folder(args []string) string {
 	if len(args) > 0 {

@@ -65,6 +65,9 @@ A bound that is reached pauses the run; its last line is the command that goes o
 			if err != nil {
 				return err
 			}
+			if cfg, err = a.settle(cfg, cmd.Flags().Changed("mode")); err != nil {
+				return err
+			}
 			if cfg.Model == "" {
 				return usagef(noModel, self())
 			}
