@@ -134,7 +134,7 @@ func (a *app) settle(cfg harness.Config, modeGiven bool) (harness.Config, error)
 	if workspace == "" {
 		workspace = "."
 	}
-	if _, err := os.Stat(workspace); err != nil {
+	if info, err := os.Stat(workspace); err != nil || !info.IsDir() {
 		return cfg, nil // the harness says what is wrong with it
 	}
 	s, notices, err := settings(workspace, flags)
