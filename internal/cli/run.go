@@ -59,6 +59,9 @@ A bound that is reached pauses the run; its last line is the command that goes o
 			if err != nil {
 				return err
 			}
+			if cfg, err = a.settle(cfg, cmd.Flags().Changed("mode")); err != nil {
+				return err
+			}
 			if cfg.Task, err = a.task(args[0]); err != nil {
 				return err
 			}
