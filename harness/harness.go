@@ -41,6 +41,7 @@ type Config struct {
 	Bounds    journal.Bounds // zero fields take DefaultBounds
 	Tools     []tool.Tool    // in addition to the standard ones
 	Only      []string       // names of the only tools that the model gets; none means: all
+	Protect   []string       // files and folders that no agent changes, relative to Workspace
 	Version   string         // of the program, for the journal
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
@@ -145,7 +146,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
