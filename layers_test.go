@@ -42,7 +42,8 @@ var layers = map[string][]string{
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
 
 	// assembly
-	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/rehearsal", "verify", "loop", "tools",
+	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
+		"internal/keys",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},

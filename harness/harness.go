@@ -34,7 +34,7 @@ type Config struct {
 	Workspace string         // folder to work in; "" is the current one
 	AllowWide bool           // let Workspace be / or the home directory
 	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // "rehearsal:FILE"
+	Model     string         // see model.ParseSpec; "" takes a local server that lists a model
 	Client    model.Client   // used instead of Model where it is set
 	Verify    []string       // shell commands that must pass; none means: detect
 	Mode      policy.Mode    // "" is policy.Edit
@@ -113,6 +113,7 @@ type agent struct {
 	mode   policy.Mode
 	system string
 	specs  []model.Tool
+	spec   string // of the model, to ask for again
 	loop   loop.Config
 }
 
@@ -135,10 +136,11 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
-	client, err := client(cfg)
+	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
+	a.spec = spec
 	registry, err := registry(cfg)
 	if err != nil {
 		return nil, &UsageError{err}
@@ -247,7 +249,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	}
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
-		Model: journal.ModelInfo{ID: info.ID(), Spec: cfg.Model, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
+		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
 	}
@@ -258,6 +260,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
 	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
+	}
+	if info.Price == nil {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
 	}
 	if cfg.Task != "" {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})

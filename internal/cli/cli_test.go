@@ -194,7 +194,6 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"run", "x", "--qqqqqq"}, "`belay run --help` lists the flags"},
 		{[]string{"run"}, "takes one task"},
 		{[]string{"run", "a", "b"}, "takes one task"},
-		{[]string{"run", "x"}, "--model rehearsal:FILE"},
 		{[]string{"run", "", "--model", "rehearsal:f"}, "is empty"},
 		{[]string{"run", " \n", "--model", "rehearsal:f"}, "is empty"},
 		{[]string{"run", "-", "--model", "rehearsal:f"}, "standard input is empty"},
@@ -249,13 +248,6 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 				}
 			}
 		})
-	}
-}
-
-func TestNoModelInThreeLines(t *testing.T) {
-	_, errs := newShell(t).do(loop.ExitUsage, "run", "x")
-	if n := strings.Count(errs, "\n"); n != 3 {
-		t.Errorf("%d lines:\n%s", n, errs)
 	}
 }
 

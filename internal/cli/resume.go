@@ -76,7 +76,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 }
 
 func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
-	cfg := harness.Config{Model: standing(f.model), Verify: f.verify}
+	cfg := harness.Config{Model: f.model, Verify: f.verify}
 	if err := f.outputFlags.check(); err != nil {
 		return cfg, err
 	}

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -11,11 +10,6 @@ import (
 	"belay/harness"
 	"belay/policy"
 )
-
-// noModel is what a person reads who names no model.
-const noModel = `no model is set. Say which one does the work:
-  --model rehearsal:FILE   a scripted model that follows FILE; offline, free, the same every time
-To see how that looks first: %s demo`
 
 var modes = []policy.Mode{policy.Plan, policy.Manual, policy.Edit, policy.Autonomous}
 
@@ -65,9 +59,6 @@ A bound that is reached pauses the run; its last line is the command that goes o
 			if err != nil {
 				return err
 			}
-			if cfg.Model == "" {
-				return usagef(noModel, self())
-			}
 			if cfg.Task, err = a.task(args[0]); err != nil {
 				return err
 			}
@@ -75,7 +66,7 @@ A bound that is reached pauses the run; its last line is the command that goes o
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the model, for example rehearsal:FILE")
+	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the `model`: anthropic:NAME, openai:NAME, openai:NAME@URL or rehearsal:FILE (default: a local server, if one answers)")
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
 	return cmd
@@ -105,7 +96,6 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if given("tools") && len(cfg.Only) == 0 {
 		return cfg, usagef("--tools names no tool. For example: --tools Read,Grep,Glob")
 	}
-	cfg.Model = standing(cfg.Model)
 	return cfg, checkVerify(cfg.Verify)
 }
 
@@ -116,13 +106,4 @@ func checkVerify(commands []string) error {
 		}
 	}
 	return nil
-}
-
-// standing is a model that means the same from every folder: the run may be resumed from another one.
-func standing(model string) string {
-	file, scripted := strings.CutPrefix(model, "rehearsal:")
-	if path, err := filepath.Abs(file); scripted && file != "" && err == nil {
-		return "rehearsal:" + path
-	}
-	return model
 }
