@@ -261,7 +261,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
 	}
-	if info.Price == nil {
+	if info.Price == nil && !info.Scripted { // a script costs nothing
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
 	}
 	if cfg.Task != "" {

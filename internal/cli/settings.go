@@ -22,7 +22,6 @@ func (a *app) settings(workspace string, flags config.Settings) (config.Settings
 	if err != nil {
 		return s, nil, usagef("%w", err)
 	}
-	s.Model = standing(s.Model)
 	return s, notices, nil
 }
 
