@@ -113,7 +113,8 @@ type agent struct {
 	mode   policy.Mode
 	system string
 	specs  []model.Tool
-	spec   string // of the model, to ask for again
+	spec   string   // of the model, to ask for again
+	repo   *repoMap // nil where the repository has none
 	loop   loop.Config
 }
 
@@ -159,7 +160,11 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, names(registry.Specs()), a.isolated(), checks); err != nil {
+	if a.repo, err = readMap(a.place.Workspace); err != nil {
+		return nil, &UsageError{err}
+	}
+	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
+	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
@@ -253,6 +258,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
 	}
+	if a.repo != nil {
+		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
+	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
 		start.Named = start.Named || v.Named()
@@ -261,7 +269,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
 	}
-	if info.Price == nil && !info.Scripted { // a script costs nothing
+	if info.Price == nil {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
 	}
 	if cfg.Task != "" {
