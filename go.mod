@@ -1,6 +1,6 @@
 module belay
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/aymanbagabas/go-udiff v0.4.2
