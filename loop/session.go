@@ -193,6 +193,7 @@ func (s *session) progress(format string, args ...any) {
 // keepBase looks at the tree before the first action that may change it: a verifier that belay detected by
 // itself proves something only if it was red before.
 func (s *session) keepBase(ctx context.Context) (verify.Tree, error) {
+	s.progress("reading the tree before any change")
 	tree, err := s.Tree(ctx)
 	if err != nil {
 		return tree, fmt.Errorf("look at the tree: %w", err)
