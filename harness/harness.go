@@ -44,6 +44,8 @@ type Config struct {
 	Protect   []string       // files and folders that no agent changes, relative to Workspace
 	Version   string         // of the program, for the journal
 
+	KeyFiles map[string]string // provider ("anthropic", "openai") to a private file with its API key
+
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.
 	Judge func(effect.Set, policy.Situation) policy.Decision

@@ -53,12 +53,12 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
-			// Of the settings, only what guards the workspace is not as it was: it may have become stricter.
+			// No journal holds which paths are protected and where keys lie: these are as they are now.
 			s, _, err := a.settings(summarize(dir).Workspace, config.Settings{})
 			if err != nil {
 				return err
 			}
-			cfg.Protect = s.Protect
+			cfg.Protect, cfg.KeyFiles = s.Protect, s.KeyFiles
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)
