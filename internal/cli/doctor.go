@@ -55,8 +55,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Look at everything that a run in the current folder needs: the sandbox and what it holds, the state directory, the
 disk, programs, keys (by name, never their values), model servers on this machine, settings and whether the project is
 trusted, and the model. Each is ok, warn or fail, with advice. Exit 0 unless something makes runs impossible, then 7.`,
-		Example: "  belay doctor\n  belay doctor --json | jq '.findings[] | select(.status != \"ok\")'",
-		Args:    exactly(0, ""),
+		Annotations: map[string]string{exitStatus: "0 runs are possible · 7 something makes them impossible · 2 usage"},
+		Example:     "  belay doctor\n  belay doctor --json | jq '.findings[] | select(.status != \"ok\")'",
+		Args:        exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.doctor(cmd.Context(), asJSON)
 		},
