@@ -59,6 +59,23 @@ func TestRecording(t *testing.T) {
 	}
 }
 
+// Some servers say "end" with calls in the reply, or "tool_use" without any: calls alone decide.
+func TestRecordingOfAnOddStop(t *testing.T) {
+	text := Recording{Name: "r", Replies: []model.Reply{
+		{Stop: message.StopEnd, Blocks: []message.Block{call("LS", `{}`)}},
+		{Stop: message.StopToolUse, Blocks: []message.Block{message.Text("hi")}},
+	}}.YAML()
+	s, err := Parse("r.yaml", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []message.StopReason{message.StopToolUse, message.StopEnd} {
+		if turn, err := s.Turn(i, model.MainLoop); err != nil || turn.Stop != want {
+			t.Errorf("reply %d stops with %q, %v; want %q", i+1, turn.Stop, err, want)
+		}
+	}
+}
+
 // What a script cannot say is named.
 func TestRecordingNamesWhatItLeavesOut(t *testing.T) {
 	text := string(Recording{Name: "r", Replies: []model.Reply{{Stop: message.StopToolUse, Blocks: []message.Block{
