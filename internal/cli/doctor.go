@@ -210,7 +210,7 @@ func keyFinding(provider string, files map[string]string) finding {
 	f := finding{Name: "key", Status: healthy}
 	_, err := keys.Find(provider, keys.Config{Files: files})
 	switch name := keys.EnvName(provider); {
-	case errors.Is(err, keys.ErrMissing):
+	case errors.Is(err, keys.ErrMissing) && files[provider] == "":
 		f.Detail = "none for " + provider + " (" + name + ")"
 	case err != nil:
 		f.Status, f.Detail, f.Advice = weak, "the key for "+provider+" cannot be used", err.Error()

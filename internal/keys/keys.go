@@ -67,7 +67,7 @@ var ErrMissing = errors.New("no API key")
 type Config struct {
 	Getenv func(string) string // nil is os.Getenv
 	Dir    string              // of the key files; "" is belay/keys in the user's configuration
-	Files  map[string]string   // provider to the one file that has its key, instead of the one in Dir
+	Files  map[string]string   // by provider: a file elsewhere, instead of the one in Dir
 }
 
 // EnvName is the variable that holds a provider's key: "ANTHROPIC_API_KEY".
@@ -76,8 +76,8 @@ func EnvName(provider string) string { return strings.ToUpper(provider) + "_API_
 // URLEnvName is the variable that holds a provider's base URL: "OPENAI_BASE_URL".
 func URLEnvName(provider string) string { return strings.ToUpper(provider) + "_BASE_URL" }
 
-// Find returns the key of a provider ("anthropic", "openai"): the environment's, else that of the file in
-// cfg.Files, else that of the file named after the provider; only its owner may read it. The error wraps ErrMissing where there is neither.
+// Find returns the key of a provider ("anthropic", "openai"): the environment's, else that of the file named after
+// the provider, which only its owner may read. The error wraps ErrMissing where there is neither.
 func Find(provider string, cfg Config) (Secret, error) {
 	if provider == "" || strings.Trim(provider, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
 		return Secret{}, fmt.Errorf("no provider can be called %q", provider)
@@ -89,13 +89,6 @@ func Find(provider string, cfg Config) (Secret, error) {
 	name := EnvName(provider)
 	if v := strings.TrimSpace(getenv(name)); v != "" {
 		return checked(v, name)
-	}
-	if path := cfg.Files[provider]; path != "" { // a person named it: that it is missing is a mistake
-		v, err := readPrivate(path)
-		if err != nil {
-			return Secret{}, err
-		}
-		return checked(v, path)
 	}
 	dir := cfg.Dir
 	if dir == "" {
@@ -110,6 +103,9 @@ func Find(provider string, cfg Config) (Secret, error) {
 		dir = filepath.Join(base, "belay", "keys")
 	}
 	path := filepath.Join(dir, provider)
+	if elsewhere := cfg.Files[provider]; elsewhere != "" {
+		path = elsewhere
+	}
 	v, err := readPrivate(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return Secret{}, fmt.Errorf("%w for %s: set %s, or write the key to %s (mode 0600)", ErrMissing, provider, name, path)

@@ -133,7 +133,7 @@ func TestNamedFile(t *testing.T) {
 	if err := os.Remove(named); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Find("openai", cfg); err == nil || errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), named) || !s.Empty() {
+	if s, err := Find("openai", cfg); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), named) || !s.Empty() {
 		t.Errorf("a named file that is missing: %v", err)
 	}
 }
