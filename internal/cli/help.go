@@ -29,6 +29,9 @@ ANTHROPIC_BASE_URL,  where a provider is asked, if not at home
 OPENAI_BASE_URL
 NO_COLOR             no colours`
 
+// pageWidth is what the texts of this package are wrapped at, in columns.
+const pageWidth = 118
+
 // help prints a command's page in the order of a manual.
 func (a *app) help(cmd *cobra.Command, _ []string) {
 	screen := a.screen()
@@ -62,7 +65,7 @@ func (a *app) help(cmd *cobra.Command, _ []string) {
 	section("SYNOPSIS", strings.Join(uses, "\n"))
 	section("DESCRIPTION", cmd.Long)
 	section("COMMANDS", strings.Join(commands, "\n"))
-	section("OPTIONS", dedent(cmd.LocalFlags().FlagUsages()))
+	section("OPTIONS", dedent(cmd.LocalFlags().FlagUsagesWrapped(pageWidth)))
 	section("EXAMPLES", dedent(cmd.Example))
 	status := cmd.Annotations[exitStatus]
 	if status == "" {
