@@ -155,7 +155,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
 	a.level = box.Level()
-	tree := snapshot.New(a.place.Workspace, a.home).Digest
+	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var checks []string
 	for _, v := range verifiers {
@@ -174,7 +174,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true}
 	a.loop = loop.Config{
-		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
+		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
@@ -277,6 +277,14 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
 	}
 	return entries
+}
+
+// look shows the loop the workspace, with the files that decide what passes.
+func look(tree *snapshot.Digester) func(context.Context) (verify.Tree, error) {
+	return func(ctx context.Context) (verify.Tree, error) {
+		t, err := tree.Look(ctx, verifier.Decides)
+		return verify.Tree{Digest: t.Digest, Stamp: t.Stamp, Tests: t.Files}, err
+	}
 }
 
 // TreeDigest is the digest of a workspace as it is now: the one that a proof names.
