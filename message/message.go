@@ -34,7 +34,7 @@ type Block struct {
 	Text   string      `json:"text,omitempty"` // for text and thinking
 	Call   *ToolCall   `json:"call,omitempty"`
 	Result *ToolResult `json:"result,omitempty"`
-	Opaque *Opaque     `json:"opaque,omitempty"` // beside Text for thinking that a provider signed
+	Opaque *Opaque     `json:"opaque,omitempty"` // beside Text or Call for what a provider signed
 }
 
 // ToolCall is the model's request that a tool be run. ID is unique in a run. Args holds the bytes the model

@@ -16,9 +16,33 @@ const (
 	Script      Class = "script"      // a rehearsal's own expectation failed: the script or the harness is wrong
 )
 
+// Kind is what went wrong, for who wants to tell more than what can be done about it.
+type Kind string
+
+const (
+	Overloaded      Kind = "overloaded"
+	RateLimit       Kind = "rate_limit"
+	Quota           Kind = "quota" // of money or of a day: waiting does not lift it
+	Server          Kind = "server"
+	Network         Kind = "network"
+	StreamTruncated Kind = "stream_truncated"
+	MalformedCall   Kind = "malformed_tool_call" // a call that nobody can read; asked again MalformedTries times
+	ContextOverflow Kind = "context_overflow"
+	Refused         Kind = "refusal"
+	Auth            Kind = "auth"
+	InvalidRequest  Kind = "invalid_request"
+)
+
+// MalformedTries is how often a model is asked again that writes calls which nobody can read.
+const MalformedTries = 2
+
 // Error is what a Client reports.
 type Error struct {
 	Class           Class
+	Kind            Kind          // "" where it is none of the kinds above
+	Code            string        // the provider's own, "" where it gave none
+	Field           string        // of the request, where the provider names one
+	Calls           []string      // names of the calls that a malformed reply wanted
 	Status          int           // HTTP status, 0 where there was none
 	RetryAfter      time.Duration // what the provider asked for, 0 where it did not
 	ContextTooLarge bool

@@ -58,6 +58,7 @@ type Event struct {
 	Index int    // of the block, from 0
 	Delta string // for the delta kinds
 	Name  string // for CallStarted
+	ID    string // for CallStarted, where the provider gave one by then
 	Block *message.Block
 	Usage *message.Usage
 	Stop  message.StopReason // for TurnDone
@@ -119,7 +120,7 @@ func Collect(stream iter.Seq2[Event, error], observe func(Event)) (Reply, error)
 	}
 	switch {
 	case !done:
-		return Reply{}, &Error{Class: Transient, Message: "the stream ended before the reply did"}
+		return Reply{}, &Error{Class: Transient, Kind: StreamTruncated, Message: "the stream ended before the reply did"}
 	case r.Stop == message.StopError:
 		return Reply{}, &Error{Class: Transient, Message: "the reply broke off"}
 	case !r.Stop.Known():

@@ -230,7 +230,7 @@ func (d *decoder) delta(index int, x delta) ([]model.Event, error) {
 // finish puts together what needs all of a block, and ends the reply.
 func (d *decoder) finish() ([]model.Event, error) {
 	if d.stop == "model_context_window_exceeded" {
-		return nil, &model.Error{Class: model.Validation, ContextTooLarge: true, Message: "anthropic: the reply filled the context window"}
+		return nil, &model.Error{Class: model.Validation, Kind: model.ContextOverflow, ContextTooLarge: true, Message: "anthropic: the reply filled the context window"}
 	}
 	var events []model.Event
 	for _, i := range d.order {

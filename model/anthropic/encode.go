@@ -111,7 +111,7 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 
 func part(p message.Block) any {
 	switch {
-	case p.Opaque != nil:
+	case p.Opaque != nil && (p.Kind == message.KindThinking || p.Kind == message.KindOpaque): // beside others it is another provider's
 		return p.Opaque.Raw
 	case p.Call != nil:
 		return &block{Type: "tool_use", ID: wireID(p.Call.ID), Name: p.Call.Name, Input: stream.History(*p.Call)}

@@ -216,9 +216,9 @@ func (d *decoder) End(sentinel bool) ([]model.Event, error) {
 	stop := stops[d.finish]
 	switch {
 	case d.finish == "model_context_window_exceeded":
-		return nil, &model.Error{Class: model.Validation, ContextTooLarge: true, Message: "openai: the reply filled the context window"}
+		return nil, &model.Error{Class: model.Validation, Kind: model.ContextOverflow, ContextTooLarge: true, Message: "openai: the reply filled the context window"}
 	case stop == message.StopError:
-		return nil, &model.Error{Class: model.Transient, Message: "openai: the server broke the reply off: " + d.finish}
+		return nil, &model.Error{Class: model.Transient, Kind: model.Server, Message: "openai: the server broke the reply off: " + d.finish}
 	case stop == message.StopEnd && d.refused:
 		stop = message.StopRefusal
 	}

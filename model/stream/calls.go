@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"strings"
 
 	"belay/message"
 	"belay/model"
@@ -21,6 +22,8 @@ type CallDelta struct {
 	ID    string
 	Name  string
 	Args  []byte
+
+	Opaque *message.Opaque // the provider's own bytes beside the call
 }
 
 // Calls assembles tool calls from deltas. The rules come from what servers were seen to do: ids only once, in
@@ -33,6 +36,8 @@ type slot struct {
 	id    string
 	name  string
 	args  []byte
+
+	opaque *message.Opaque
 }
 
 // whole says that the arguments collected so far are a complete value.
@@ -44,7 +49,7 @@ func (c *Calls) Add(d CallDelta) (position int, named bool, err error) {
 	position = c.find(d)
 	if position < 0 {
 		if len(c.slots) == MaxCalls {
-			return 0, false, &model.Error{Class: model.Transient, Message: fmt.Sprintf("the reply asks for more than %d tool calls", MaxCalls)}
+			return 0, false, &model.Error{Class: model.Transient, Kind: model.MalformedCall, Message: fmt.Sprintf("the reply asks for more than %d tool calls", MaxCalls)}
 		}
 		c.slots = append(c.slots, &slot{index: d.Index})
 		position = len(c.slots) - 1
@@ -55,6 +60,9 @@ func (c *Calls) Add(d CallDelta) (position int, named bool, err error) {
 	}
 	if s.name == "" && d.Name != "" { // set once: some servers repeat it in every piece
 		s.name, named = d.Name, true
+	}
+	if s.opaque == nil {
+		s.opaque = d.Opaque
 	}
 	if d.repeats(s) {
 		return position, named, nil
@@ -120,7 +128,7 @@ func (c *Calls) finish(turn int, taken func(id string) bool) []*message.ToolCall
 		n++
 		call := &message.ToolCall{ID: s.id, Name: s.name}
 		for try := 0; call.ID == "" || used[call.ID] || taken(call.ID); try++ {
-			call.ID = fmt.Sprintf("call_%d_%d", turn, n)
+			call.ID = fmt.Sprintf("%s%d_%d", madeID, turn, n)
 			if try > 0 {
 				call.ID += fmt.Sprintf("_%d", try)
 			}
@@ -130,4 +138,13 @@ func (c *Calls) finish(turn int, taken func(id string) bool) []*message.ToolCall
 		calls[i] = call
 	}
 	return calls
+}
+
+// madeID begins the ids that belay gives to calls without one.
+const madeID = "call_"
+
+// Made says whether an id has the form of those that belay gives.
+func Made(id string) bool {
+	rest, ok := strings.CutPrefix(id, madeID)
+	return ok && strings.Trim(rest, "0123456789_") == "" && strings.Contains(rest, "_")
 }

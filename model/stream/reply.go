@@ -2,6 +2,7 @@ package stream
 
 import (
 	"fmt"
+	"strings"
 
 	"belay/message"
 	"belay/model"
@@ -10,6 +11,10 @@ import (
 // Reply assembles one reply from the pieces that a dialect decodes, and yields the neutral events. Blocks are
 // final, and told, only in Finish.
 type Reply struct {
+	// InOrder leaves calls where they came among the other blocks. Otherwise they go to the end: most dialects take
+	// no text after a call.
+	InOrder bool
+
 	req   model.Request
 	parts []*part
 	byKey map[int]*part
@@ -86,7 +91,7 @@ func (r *Reply) Call(d CallDelta) ([]model.Event, error) {
 	var events []model.Event
 	s := r.calls.slots[position]
 	if named {
-		events = append(events, model.Event{Kind: model.CallStarted, Index: p.index, Name: s.name})
+		events = append(events, model.Event{Kind: model.CallStarted, Index: p.index, Name: s.name, ID: s.id})
 	}
 	if n := shown(s.args); n > p.told {
 		events = append(events, model.Event{Kind: model.ArgsDelta, Index: p.index, Delta: Join(s.args[p.told:n])})
@@ -111,7 +116,7 @@ func (r *Reply) Sign(key int, raw []byte, provider, name string) {
 	}
 }
 
-// Own labels a provider's bytes with what they are bound to.
+// Own labels a provider's bytes with what they are bound to, the request's prefix among it.
 func (r *Reply) Own(raw []byte, provider, name string) *message.Opaque {
 	return &message.Opaque{Provider: provider, Model: name, Prefix: r.req.PrefixHash, Raw: raw}
 }
@@ -129,7 +134,7 @@ func (r *Reply) Usage(u message.Usage) { r.usage = &u }
 
 func (r *Reply) grow(n int) error {
 	if r.size += n; r.size > MaxReply {
-		return &model.Error{Class: model.Transient, Message: fmt.Sprintf("the reply is larger than %d MiB", MaxReply>>20)}
+		return &model.Error{Class: model.Transient, Kind: model.Server, Message: fmt.Sprintf("the reply is larger than %d MiB", MaxReply>>20)}
 	}
 	return nil
 }
@@ -146,10 +151,18 @@ func (r *Reply) Finish(raw string, stop message.StopReason) ([]model.Event, erro
 		blocks = append(blocks, b)
 		events = append(events, model.Event{Kind: model.BlockDone, Index: p.index, Block: &b})
 	}
+	call := func(p *part) {
+		if c := calls[p.call]; c != nil {
+			n++
+			done(p, message.Block{Kind: message.KindCall, Call: c, Opaque: r.calls.slots[p.call].opaque})
+		}
+	}
 	for _, p := range r.parts {
 		text := Join(p.text)
 		switch {
-		case p.kind == message.KindCall: // below: no provider takes text after a call
+		case p.kind == message.KindCall && r.InOrder:
+			call(p)
+		case p.kind == message.KindCall: // below
 		case p.kind == message.KindOpaque:
 			done(p, message.Block{Kind: p.kind, Opaque: p.opaque})
 		case text != "" || p.opaque != nil:
@@ -157,9 +170,14 @@ func (r *Reply) Finish(raw string, stop message.StopReason) ([]model.Event, erro
 		}
 	}
 	for _, p := range r.parts {
-		if p.kind == message.KindCall && calls[p.call] != nil {
-			n++
-			done(p, message.Block{Kind: message.KindCall, Call: calls[p.call]})
+		if p.kind == message.KindCall && !r.InOrder {
+			call(p)
+		}
+	}
+	if n == 0 && (stop == message.StopEnd || stop == message.StopToolUse) {
+		if leaked := r.leaked(blocks); len(leaked) > 0 {
+			return nil, &model.Error{Class: model.Transient, Kind: model.MalformedCall, Calls: leaked,
+				Message: fmt.Sprintf("the model wrote its tool call (%s) into its text, where it cannot be run", strings.Join(leaked, ", "))}
 		}
 	}
 	stop, err := stopClass(raw, stop, n, len(blocks))
@@ -191,11 +209,11 @@ func (r *Reply) taken(id string) bool {
 func stopClass(raw string, stop message.StopReason, calls, blocks int) (message.StopReason, error) {
 	switch {
 	case stop == message.StopToolUse && calls == 0:
-		return "", &model.Error{Class: model.Transient, Message: fmt.Sprintf("the reply stops for tools (%q) but holds no call that can be read", raw)}
+		return "", &model.Error{Class: model.Transient, Kind: model.MalformedCall, Message: fmt.Sprintf("the reply stops for tools (%q) but holds no call that can be read", raw)}
 	case stop == message.StopEnd && calls > 0:
 		return message.StopToolUse, nil
 	case stop == "" && (calls > 0 || blocks == 0):
-		return "", &model.Error{Class: model.Transient, Message: fmt.Sprintf("the reply ended for an unknown reason, %q", raw)}
+		return "", &model.Error{Class: model.Transient, Kind: model.Server, Message: fmt.Sprintf("the reply ended for an unknown reason, %q", raw)}
 	case stop == "":
 		return message.StopEnd, nil
 	}
@@ -204,7 +222,7 @@ func stopClass(raw string, stop message.StopReason, calls, blocks int) (message.
 
 // Truncated is the error for a stream that ended without its terminal event.
 func Truncated(err error) error {
-	return &model.Error{Class: model.Transient, Message: "the stream ended before the reply did", Err: err}
+	return &model.Error{Class: model.Transient, Kind: model.StreamTruncated, Message: "the stream ended before the reply did", Err: err}
 }
 
 // Estimate counts the tokens of a request and its reply at four bytes each, for servers that report nothing.

@@ -36,17 +36,30 @@ var notOverflows = []string{"rate limit", "too many requests", "throttl", "too m
 
 // quotas are codes and wordings of limits that waiting does not lift.
 var quotas = []string{"insufficient_quota", "credit_balance_exhausted", "enforced_spend_limit_reached", "billing_error",
-	"credit balance is too low", "billing_hard_limit_reached"}
+	"credit balance is too low", "billing_hard_limit_reached", "exceeded_current_quota_error", "perday", "insufficient balance", "insufficient credits"}
 
 // malformed are codes and wordings of a server that failed to read its own model's tool call.
-var malformed = []string{"tool_use_failed", "error parsing tool call"}
+var malformed = []string{"tool_use_failed", "error parsing tool call", "malformed_function_call"}
+
+// declined are codes of a provider that will not answer this request, whoever asks.
+var declined = []string{"content_policy_violation", "content_filter", "responsibleaipolicyviolation", "bio_policy", "misalignment_policy_violation", "cyber_policy"}
 
 // statuses are what an error's type or code means where there is no status: inside of a stream, or under 200.
 var statuses = map[string]int{
 	"invalid_request_error": 400, "authentication_error": 401, "invalid_api_key": 401, "billing_error": 402, "permission_error": 403,
 	"not_found_error": 404, "model_not_found": 404, "request_too_large": 413, "rate_limit_error": 429, "rate_limit_exceeded": 429,
-	"api_error": 500, "server_error": 500, "server_is_overloaded": 503, "timeout_error": 504, "overloaded_error": 529,
+	"api_error": 500, "server_error": 500, "server_is_overloaded": 503, "timeout_error": 504, "overloaded_error": 529, "slow_down": 429, "invalid_prompt": 400, "invalid_encrypted_content": 400,
+	"context_length_exceeded": 400, "exceed_context_size_error": 400, "tool_use_failed": 400, "insufficient_quota": 429,
+	"INVALID_ARGUMENT": 400, "FAILED_PRECONDITION": 400, "OUT_OF_RANGE": 400, "UNAUTHENTICATED": 401, "PERMISSION_DENIED": 403, "NOT_FOUND": 404,
+	"ABORTED": 409, "RESOURCE_EXHAUSTED": 429, "CANCELLED": 499, "INTERNAL": 500, "UNKNOWN": 500, "UNAVAILABLE": 503, "DEADLINE_EXCEEDED": 504,
+	"throttlingException": 429, "modelStreamErrorException": 500, "serviceUnavailableException": 503, "validationException": 400,
 }
+
+// Statuses that net/http has no names for: a client or proxy that closed the request, a provider that is overloaded.
+const (
+	statusClosed     = 499
+	statusOverloaded = 529
+)
 
 // ScriptErrorType marks the error of a rehearsal that does not fit its request.
 const ScriptErrorType = "rehearsal_error"
@@ -58,6 +71,7 @@ type report struct {
 	Code    string
 	Param   string
 	Detail  string // what comes beside it and helps: a failed generation, an upstream's own error
+	Wait    string // how long to wait, as Google says it: "36s"
 }
 
 // Fail makes the error of an answer whose status is not 2xx. It reads the body.
@@ -81,7 +95,15 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 	if status < 300 {
 		status = r.status()
 	}
-	m := &model.Error{Status: status, RetryAfter: retryAfter(header, r.Message, time.Now()), Class: model.Validation}
+	m := &model.Error{Class: model.Validation, Kind: model.InvalidRequest, Status: status, Code: r.Code, Field: r.Param}
+	if m.Code == "" {
+		m.Code = r.Type
+	}
+	if m.RetryAfter = retryAfter(header, r.Message, time.Now()); m.RetryAfter == 0 && r.Wait != "" {
+		if wait, err := time.ParseDuration(r.Wait); err == nil {
+			m.RetryAfter = min(max(wait, 0), maxWait)
+		}
+	}
 	text := strings.ToLower(strings.Join([]string{r.Message, r.Type, r.Code, r.Detail}, "\n"))
 	said := r.Message
 	if said == "" {
@@ -103,23 +125,31 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 	limited := status == 429 || status == 503 || contains(text, notOverflows)
 	switch {
 	case contains(text, quotas) || status == http.StatusPaymentRequired:
-		m.Class, m.RetryAfter, hint = model.Environment, 0, "the account's money or quota is used up: waiting does not help"
+		m.Class, m.Kind, m.RetryAfter, hint = model.Environment, model.Quota, 0, "the account's money or quota is used up: waiting does not help"
 	case status == http.StatusRequestEntityTooLarge, !limited && contains(text, overflows):
-		m.ContextTooLarge = true
+		m.Kind, m.ContextTooLarge = model.ContextOverflow, true
 	case contains(text, malformed):
-		m.Class = model.Transient
+		m.Class, m.Kind = model.Transient, model.MalformedCall
+	case status < 500 && contains(text, declined):
+		m.Kind, hint = model.Refused, "the provider declines this request; asking again does not help"
 	case status == http.StatusUnauthorized && e.clear():
-		m.Class, hint = model.Environment, "the server wants a key, which is not sent over plain http: use https"
+		m.Class, m.Kind, hint = model.Environment, model.Auth, "the server wants a key, which is not sent over plain http: use https"
 	case status == http.StatusUnauthorized && e.Secret() == "":
-		m.Class, hint = model.Environment, fmt.Sprintf("the server wants a key: set %s", e.KeyEnv)
+		m.Class, m.Kind, hint = model.Environment, model.Auth, fmt.Sprintf("the server wants a key: set %s", e.KeyEnv)
 	case status == http.StatusUnauthorized:
-		m.Class, hint = model.Environment, fmt.Sprintf("the key was refused: put a valid one into %s", e.KeyEnv)
+		m.Class, m.Kind, hint = model.Environment, model.Auth, fmt.Sprintf("the key was refused: put a valid one into %s", e.KeyEnv)
 	case status == http.StatusForbidden:
-		m.Class, hint = model.Environment, fmt.Sprintf("the key may not do this: check what %s is allowed to use", e.KeyEnv)
+		m.Class, m.Kind, hint = model.Environment, model.Auth, fmt.Sprintf("the key may not do this: check what %s is allowed to use", e.KeyEnv)
 	case status == http.StatusNotFound:
 		m.Class, hint = model.Environment, fmt.Sprintf("check the model's name %q and the base URL %s (%s)", e.Model, e.shown(), e.URLEnv)
-	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
-		m.Class = model.Transient
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status == statusClosed, status >= 500:
+		m.Class, m.Kind = model.Transient, model.Server
+		switch {
+		case status == http.StatusTooManyRequests:
+			m.Kind = model.RateLimit
+		case status == http.StatusServiceUnavailable, status == statusOverloaded, strings.Contains(text, "overloaded"):
+			m.Kind = model.Overloaded
+		}
 	case status < 400 || status == http.StatusMethodNotAllowed:
 		return e.NotAServer(status)
 	}
@@ -132,7 +162,7 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 
 // NotAServer is the error for an answer that no model server gives.
 func (e *Endpoint) NotAServer(status int) error {
-	return &model.Error{Class: model.Environment, Status: status,
+	return &model.Error{Class: model.Environment, Kind: model.Server, Status: status,
 		Message: fmt.Sprintf("%s: what answers at %s is no model server; set %s to the API's base URL", e.Provider, e.shown(), e.URLEnv)}
 }
 
@@ -141,17 +171,17 @@ func (e *Endpoint) unreachable(err error) error {
 	var dns *net.DNSError
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return &model.Error{Class: model.Environment, Err: err,
+		return &model.Error{Class: model.Environment, Kind: model.Network, Err: err,
 			Message: fmt.Sprintf("%s: nothing answers at %s: start the server, or set %s to where it is", e.Provider, e.shown(), e.URLEnv)}
 	case errors.As(err, &dns) && dns.IsNotFound:
-		return &model.Error{Class: model.Environment, Err: err,
+		return &model.Error{Class: model.Environment, Kind: model.Network, Err: err,
 			Message: fmt.Sprintf("%s: the host of %s is unknown: check %s and the network", e.Provider, e.shown(), e.URLEnv)}
 	case strings.Contains(err.Error(), "certificate"), strings.Contains(err.Error(), "HTTP response to HTTPS"),
 		strings.Contains(err.Error(), "unsupported protocol scheme"), strings.Contains(err.Error(), "invalid header"):
-		return &model.Error{Class: model.Environment, Err: err,
+		return &model.Error{Class: model.Environment, Kind: model.Network, Err: err,
 			Message: fmt.Sprintf("%s: no sound connection to %s; check %s", e.Provider, e.shown(), e.URLEnv)}
 	}
-	return &model.Error{Class: model.Transient, Message: fmt.Sprintf("%s: no answer from %s", e.Provider, e.shown()), Err: err}
+	return &model.Error{Class: model.Transient, Kind: model.Network, Message: fmt.Sprintf("%s: no answer from %s", e.Provider, e.shown()), Err: err}
 }
 
 func parse(body []byte) (report, bool) {
@@ -191,12 +221,23 @@ func parse(body []byte) (report, bool) {
 			Raw json.RawMessage `json:"raw"`
 		} `json:"metadata"`
 		Details json.RawMessage `json:"details"`
+		Status  json.RawMessage `json:"status"`
+		Inner   struct {
+			Code string `json:"code"`
+		} `json:"innererror"` // Azure's
 	}
 	_ = json.Unmarshal(outer.Error, &inner) // what cannot be read stays empty
 	r = report{Message: scalar(inner.Message), Type: scalar(inner.Type), Code: scalar(inner.Code), Param: scalar(inner.Param), Detail: scalar(inner.Failed)}
 	if r.Detail == "" {
 		r.Detail = scalar(inner.Metadata.Raw)
 	}
+	if r.Type == "" {
+		r.Type = scalar(inner.Status)
+	}
+	if inner.Inner.Code != "" && r.Code == "" {
+		r.Code = inner.Inner.Code
+	}
+	google(&r, inner.Details)
 	var details struct {
 		ErrorCode string `json:"error_code"`
 	}
@@ -207,6 +248,39 @@ func parse(body []byte) (report, bool) {
 		r.Message = plain(outer.Error)
 	}
 	return r, true
+}
+
+// google reads the details of Google's errors: how long to wait, and which quota is used up.
+func google(r *report, raw json.RawMessage) {
+	var details []struct {
+		Type       string `json:"@type"`
+		Delay      string `json:"retryDelay"`
+		Violations []struct {
+			Quota string `json:"quotaId"`
+			Field string `json:"field"`
+		} `json:"violations"`
+		Fields []struct {
+			Field string `json:"field"`
+		} `json:"fieldViolations"`
+	}
+	if json.Unmarshal(raw, &details) != nil {
+		return
+	}
+	for _, d := range details {
+		if d.Delay != "" {
+			r.Wait = d.Delay
+		}
+		for _, v := range d.Violations {
+			if v.Quota != "" && r.Detail == "" {
+				r.Detail = v.Quota
+			}
+		}
+		for _, f := range d.Fields {
+			if f.Field != "" && r.Param == "" {
+				r.Param = f.Field
+			}
+		}
+	}
 }
 
 // scalar is a string or number as text, anything else as its JSON, null and nothing as "".

@@ -10,6 +10,15 @@ import (
 // first in it and in the order of their calls, every call has a result, a result without a call is told as text,
 // calls end their message, and blocks that keep drops or that say nothing are gone. Assistant messages stay apart.
 func Arrange(messages []message.Message, keep func(message.Block) bool) []message.Message {
+	return arrange(messages, keep, false)
+}
+
+// ArrangeInOrder is Arrange for dialects in which calls stay where they were made among the other blocks.
+func ArrangeInOrder(messages []message.Message, keep func(message.Block) bool) []message.Message {
+	return arrange(messages, keep, true)
+}
+
+func arrange(messages []message.Message, keep func(message.Block) bool, inOrder bool) []message.Message {
 	var out []message.Message
 	var open []message.ToolCall // calls of the last assistant message
 	answered := true
@@ -56,8 +65,10 @@ func Arrange(messages []message.Message, keep func(message.Block) bool) []messag
 		said := message.Message{Role: message.Assistant}
 		for _, b := range blocks {
 			if b.Call != nil {
-				calls = append(calls, b)
 				open = append(open, *b.Call)
+			}
+			if b.Call != nil && !inOrder {
+				calls = append(calls, b)
 			} else {
 				said.Blocks = append(said.Blocks, b)
 			}

@@ -97,7 +97,7 @@ func (e *Endpoint) Do(ctx context.Context, method, path string, header http.Head
 	req, err := http.NewRequestWithContext(inner, method, e.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		cancel(nil)
-		return nil, &model.Error{Class: model.Environment, Message: fmt.Sprintf("%s: the base URL %q cannot be used; set %s", e.Provider, e.shown(), e.URLEnv)}
+		return nil, &model.Error{Class: model.Environment, Kind: model.Network, Message: fmt.Sprintf("%s: the base URL %q cannot be used; set %s", e.Provider, e.shown(), e.URLEnv)}
 	}
 	for k, v := range header {
 		req.Header[k] = v
@@ -181,7 +181,7 @@ func (b *Body) Read(p []byte) (int, error) {
 }
 
 func (b *Body) stalled() error {
-	return &model.Error{Class: model.Transient, Message: fmt.Sprintf("the server went silent: nothing for %s (or only keep-alives for %s)", b.idle, b.content)}
+	return &model.Error{Class: model.Transient, Kind: model.StreamTruncated, Message: fmt.Sprintf("the server went silent: nothing for %s (or only keep-alives for %s)", b.idle, b.content)}
 }
 
 // Alive tells that content has arrived, not only a keep-alive.
@@ -258,7 +258,7 @@ func Sniff(r io.Reader) (Shape, *bufio.Reader, error) {
 func ReadAll(r io.Reader) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, MaxBody+1))
 	if err == nil && len(data) > MaxBody {
-		err = &model.Error{Class: model.Transient, Message: fmt.Sprintf("the answer is larger than %d MiB", MaxBody>>20)}
+		err = &model.Error{Class: model.Transient, Kind: model.Server, Message: fmt.Sprintf("the answer is larger than %d MiB", MaxBody>>20)}
 	}
 	return data, err
 }
