@@ -34,6 +34,7 @@ var layers = map[string][]string{
 	"model/wire":            {"message", "model", "model/stream"},
 	"model/anthropic":       {"message", "model", "model/stream", "model/wire"},
 	"model/openai":          {"message", "model", "model/stream", "model/wire"},
+	"model/gemini":          {"message", "model", "model/stream", "model/wire"},
 	"model/rehearsal":       {"message", "model", "model/stream", "internal/yaml"},
 	"model/rehearsal/serve": {"message", "model", "model/rehearsal", "model/stream", "model/wire"},
 	"verify":                {"message", "effect"},
@@ -42,7 +43,7 @@ var layers = map[string][]string{
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
 
 	// assembly
-	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
+	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/keys", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},

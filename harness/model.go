@@ -11,6 +11,7 @@ import (
 	"belay/internal/keys"
 	"belay/model"
 	"belay/model/anthropic"
+	"belay/model/gemini"
 	"belay/model/openai"
 	"belay/model/rehearsal"
 )
@@ -21,7 +22,7 @@ type NoModelError struct{}
 func (NoModelError) Error() string {
 	return strings.Join([]string{
 		"no model is set, and no local model server answers.",
-		"Name one: --model anthropic:NAME or openai:NAME (with ANTHROPIC_API_KEY or OPENAI_API_KEY set),",
+		"Name one: --model anthropic:NAME, openai:NAME or gemini:NAME (with ANTHROPIC_API_KEY, OPENAI_API_KEY or GEMINI_API_KEY set),",
 		"openai:NAME@http://127.0.0.1:11434/v1 for a server of your own, or rehearsal:FILE for a script.",
 	}, "\n")
 }
@@ -61,23 +62,59 @@ func connect(spec model.Spec, named bool, files map[string]string) (model.Client
 		}
 		return rehearsal.New(script), nil
 	}
-	base := spec.BaseURL
-	if base == "" {
-		base = os.Getenv(keys.URLEnvName(spec.Provider))
-	}
-	key, err := keys.Find(spec.Provider, keys.Config{Files: files})
-	if err != nil && !(errors.Is(err, keys.ErrMissing) && base != "") { // a server of one's own may want none
+	p, base, key, err := credentials(spec, files)
+	if err != nil {
 		return nil, err
 	}
 	reveal := key.Reveal
 	if key.Empty() || !named {
 		reveal = nil
 	}
-	switch spec.Provider {
-	case "anthropic":
+	switch p.Speaks(base) {
+	case model.Anthropic:
 		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal}), nil
-	case "openai":
-		return openai.New(openai.Config{Model: spec.Name, BaseURL: base, Key: reveal}), nil
+	case model.OpenAIChat:
+		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal}), nil
+	case model.OpenAIResponses:
+		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal}), nil
+	case model.Gemini:
+		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal}), nil
 	}
 	return nil, fmt.Errorf("no client for the provider %q", spec.Provider)
+}
+
+// credentials finds out where a spec's provider answers and with which key, which may be empty where a server of
+// one's own wants none.
+func credentials(spec model.Spec, files map[string]string) (p model.Provider, base string, key keys.Secret, err error) {
+	p, ok := model.ProviderNamed(spec.Provider)
+	if !ok {
+		return p, "", key, fmt.Errorf("no provider is called %q", spec.Provider)
+	}
+	base = spec.BaseURL
+	if base == "" {
+		base = os.Getenv(p.URLName())
+	}
+	if base == "" && p.BaseURL == "" {
+		return p, "", key, &UsageError{fmt.Errorf("%s has no address that is the same for everybody: write %s:%s@%s, or set %s", p.Title, spec.Provider, spec.Name, p.Example, p.URLName())}
+	}
+	key, err = keys.Find(p.Account(), keys.Config{Files: files, Env: p.KeyEnv})
+	if errors.Is(err, keys.ErrMissing) && (base != "" || p.Keyless) { // a server of one's own may want none
+		err = nil
+	}
+	return p, base, key, err
+}
+
+// Reachable says what stands in the way of calling a model: a key or an address that is missing. It asks nobody.
+func Reachable(spec model.Spec, keyFiles map[string]string) error {
+	_, _, _, err := credentials(spec, keyFiles)
+	return err
+}
+
+// Connect makes the client of a model as a run would have it: "provider:name". It asks nobody yet.
+func Connect(text string, keyFiles map[string]string) (model.Client, error) {
+	spec, err := model.ParseSpec(text)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
+	return connect(spec, true, keyFiles)
 }

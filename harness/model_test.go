@@ -44,6 +44,7 @@ otherwise: {say: "Nothing left."}
 func TestSameJournalOverEveryDialect(t *testing.T) {
 	t.Setenv("ANTHROPIC_API_KEY", "sk-test-that-must-not-be-written")
 	t.Setenv("OPENAI_API_KEY", "sk-test-that-must-not-be-written")
+	t.Setenv("GEMINI_API_KEY", "sk-test-that-must-not-be-written")
 	dir := t.TempDir()
 	script := filepath.Join(dir, "everything.yaml")
 	if err := os.WriteFile(script, []byte(everything), 0o600); err != nil {
@@ -53,7 +54,7 @@ func TestSameJournalOverEveryDialect(t *testing.T) {
 	if !strings.Contains(want, `"stop":"length"`) || !strings.Contains(want, `"type":"tool.result"`) {
 		t.Fatalf("the run was cut short:\n%s", want)
 	}
-	for _, provider := range []string{"anthropic", "openai"} {
+	for _, provider := range []string{"anthropic", "openai", "openai-responses", "gemini"} {
 		s, err := rehearsal.Load(script)
 		if err != nil {
 			t.Fatal(err)
@@ -61,7 +62,7 @@ func TestSameJournalOverEveryDialect(t *testing.T) {
 		var keys sync.Map
 		h := serve.New(s)
 		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			keys.Store(r.Header.Get("X-Api-Key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), true)
+			keys.Store(r.Header.Get("X-Api-Key")+r.Header.Get("X-Goog-Api-Key")+strings.TrimPrefix(r.Header.Get("Authorization"), "Bearer "), true)
 			h.ServeHTTP(w, r)
 		}))
 		got := strings.Join(run(t, dir, provider+":scripted@"+server.URL), "\n")
@@ -129,7 +130,8 @@ func neutral(t *testing.T, e journal.Event) string {
 }
 
 // names of the model, where a text holds one
-var names = strings.NewReplacer("rehearsal:everything", "MODEL", "anthropic:scripted", "MODEL", "openai:scripted", "MODEL")
+var names = strings.NewReplacer("rehearsal:everything", "MODEL", "anthropic:scripted", "MODEL", "openai:scripted", "MODEL",
+	"openai-responses:scripted", "MODEL", "gemini:scripted", "MODEL")
 
 // without drops what may differ, wherever it stands.
 func without(v any) any {

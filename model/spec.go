@@ -8,16 +8,16 @@ import (
 
 // Spec names a model and where it is.
 type Spec struct {
-	Provider string // "anthropic", "openai" or "rehearsal"
+	Provider string // "anthropic", "openai", another of Providers, or "rehearsal"
 	Name     string // the model's name, or the rehearsal's file
 	BaseURL  string // "" is the provider's own
 }
 
 // SpecForms are the ways to write a Spec, for help and errors.
-const SpecForms = "anthropic:NAME, openai:NAME, openai:NAME@http://127.0.0.1:11434/v1 or rehearsal:FILE"
+const SpecForms = "anthropic:NAME, openai:NAME, gemini:NAME, openai:NAME@http://127.0.0.1:11434/v1 or rehearsal:FILE"
 
-// ParseSpec reads "anthropic:NAME", "openai:NAME", either followed by "@" and the base URL of a compatible server,
-// or "rehearsal:FILE". Names may hold colons and @ themselves.
+// ParseSpec reads "PROVIDER:NAME" with one of Providers, perhaps followed by "@" and the base URL of a compatible
+// server, or "rehearsal:FILE". Names may hold colons and @ themselves.
 func ParseSpec(text string) (Spec, error) {
 	provider, rest, ok := strings.Cut(strings.TrimSpace(text), ":")
 	if !ok {
@@ -30,9 +30,10 @@ func ParseSpec(text string) (Spec, error) {
 			return Spec{}, fmt.Errorf("model %q names no file: write rehearsal:FILE", text)
 		}
 		return s, nil
-	case "anthropic", "openai":
-	default:
-		return Spec{}, fmt.Errorf("unknown model %q: no provider is called %q; write %s", text, provider, SpecForms)
+	}
+	known, ok := ProviderNamed(s.Provider)
+	if !ok {
+		return Spec{}, fmt.Errorf("unknown model %q: no provider is called %q; write %s. `belay model ls` lists all providers", text, provider, SpecForms)
 	}
 	if i := max(strings.LastIndex(rest, "@http://"), strings.LastIndex(rest, "@https://")); i >= 0 {
 		s.Name, s.BaseURL = rest[:i], strings.TrimRight(rest[i+1:], "/")
@@ -50,6 +51,11 @@ func ParseSpec(text string) (Spec, error) {
 	}
 	if strings.TrimSpace(s.Name) == "" || strings.ContainsAny(s.Name, " \t\r\n") {
 		return Spec{}, fmt.Errorf("model %q has no usable name: write %s", text, SpecForms)
+	}
+	if u, err := url.Parse(s.BaseURL); err == nil && u.Host != "" && u.Path == "" {
+		if example, err := url.Parse(known.Example); err == nil && known.Example != "" { // its path says which of its APIs is meant
+			return Spec{}, fmt.Errorf("model %q has a base URL without a path: write it like %s", text, example)
+		}
 	}
 	return s, nil
 }

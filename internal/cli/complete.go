@@ -9,6 +9,7 @@ import (
 	"belay/harness"
 	"belay/internal/render"
 	"belay/journal"
+	"belay/model"
 )
 
 // completedRuns is how many runs a shell is offered: more would be slow to describe and useless to look at.
@@ -64,8 +65,11 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 func completeModel(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	file, scripted := strings.CutPrefix(typed, "rehearsal:")
 	if !scripted {
-		return []string{"anthropic:\ta model at Anthropic", "openai:\ta model at OpenAI; with @URL at a server that speaks like it",
-			"rehearsal:\ta scripted model, from a file"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		var offers []string
+		for _, p := range model.Providers() {
+			offers = append(offers, p.Name+":\t"+p.Title)
+		}
+		return append(offers, "rehearsal:\ta scripted model, from a file"), cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	}
 	var offers []string
 	for _, pattern := range []string{"*.yaml", "*.yml"} {

@@ -83,7 +83,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	}
 	d.add(program("bash", "the model's shell commands run in it"), program("git", "what a run changed is easiest to see in a repository"))
 	s, notices, unset := a.settings("", config.Settings{})
-	for _, provider := range []string{"anthropic", "openai"} {
+	for _, provider := range []string{"anthropic", "openai", "gemini"} {
 		d.add(keyFinding(provider, s.KeyFiles))
 	}
 	local := <-servers

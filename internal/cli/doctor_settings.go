@@ -1,11 +1,10 @@
 package cli
 
 import (
-	"os"
 	"strings"
 
+	"belay/harness"
 	"belay/internal/config"
-	"belay/internal/keys"
 	"belay/model"
 	"belay/model/rehearsal"
 )
@@ -73,8 +72,8 @@ func modelFinding(s config.Settings, local []model.Spec) finding {
 	case err != nil:
 	case spec.Provider == "rehearsal":
 		_, err = rehearsal.Load(spec.Name)
-	case spec.BaseURL == "" && os.Getenv(keys.URLEnvName(spec.Provider)) == "": // a server of one's own may want no key
-		_, err = keys.Find(spec.Provider, keys.Config{Files: s.KeyFiles})
+	default:
+		err = harness.Reachable(spec, s.KeyFiles)
 	}
 	if err != nil {
 		f.Status, f.Advice = broken, err.Error()

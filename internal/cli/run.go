@@ -61,7 +61,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 		},
 	}
 	cmd.Flags().SortFlags = false
-	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the `model`: anthropic:NAME, openai:NAME, openai:NAME@URL or rehearsal:FILE (default: a local server, if one answers)")
+	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the `model`: anthropic:NAME, openai:NAME, gemini:NAME, openai:NAME@URL or rehearsal:FILE (default: a local server, if one answers)")
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
 	return cmd

@@ -25,7 +25,8 @@ func (a *app) rehearseServeCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve FILE",
 		Short: "Serve a rehearsal over HTTP, as a model provider would",
-		Long: `Serve a rehearsal over HTTP in the dialects of real providers (Anthropic Messages, OpenAI Chat Completions), so that
+		Long: `Serve a rehearsal over HTTP in the dialects of real providers (Anthropic Messages, OpenAI Chat
+Completions, OpenAI Responses, Gemini generateContent), so that
 real clients and other agents can be pointed at it. The first line of the output is "listening on URL"; then come the
 variables that lead a client there. The server speaks to this machine alone unless --addr says otherwise. Ctrl-C ends it.`,
 		Example: `  belay rehearse serve script.yaml
@@ -95,6 +96,7 @@ func (a *app) announce(script *rehearsal.Script, url string, asJSON bool) error 
 	s := serving{URL: url, Name: script.Name, Env: map[string]string{
 		keys.URLEnvName("anthropic"): url, keys.EnvName("anthropic"): "rehearsal",
 		keys.URLEnvName("openai"): url + "/v1", keys.EnvName("openai"): "rehearsal",
+		keys.URLEnvName("gemini"): url + "/v1beta", keys.EnvName("gemini"): "rehearsal",
 	}}
 	if asJSON {
 		b, err := compact(s)
@@ -104,7 +106,7 @@ func (a *app) announce(script *rehearsal.Script, url string, asJSON bool) error 
 		return err
 	}
 	lines := []string{"listening on " + url, "", a.screen().Dim("# lead a client there; the model is called " + render.Line(script.Name) + ", and is a script")}
-	for _, provider := range []string{"anthropic", "openai"} {
+	for _, provider := range []string{"anthropic", "openai", "gemini"} {
 		for _, name := range []string{keys.URLEnvName(provider), keys.EnvName(provider)} {
 			lines = append(lines, "export "+name+"="+s.Env[name])
 		}

@@ -68,10 +68,13 @@ type Config struct {
 	Getenv func(string) string // nil is os.Getenv
 	Dir    string              // of the key files; "" is belay/keys in the user's configuration
 	Files  map[string]string   // by provider: a file elsewhere, instead of the one in Dir
+	Env    []string            // variables that may hold the key, the usual one first; nil is EnvName's alone
 }
 
 // EnvName is the variable that holds a provider's key: "ANTHROPIC_API_KEY".
-func EnvName(provider string) string { return strings.ToUpper(provider) + "_API_KEY" }
+func EnvName(provider string) string {
+	return strings.ToUpper(strings.ReplaceAll(provider, "-", "_")) + "_API_KEY"
+}
 
 // URLEnvName is the variable that holds a provider's base URL: "OPENAI_BASE_URL".
 func URLEnvName(provider string) string { return strings.ToUpper(provider) + "_BASE_URL" }
@@ -86,10 +89,16 @@ func Find(provider string, cfg Config) (Secret, error) {
 	if getenv == nil {
 		getenv = os.Getenv
 	}
-	name := EnvName(provider)
-	if v := strings.TrimSpace(getenv(name)); v != "" {
-		return checked(v, name)
+	names := cfg.Env
+	if len(names) == 0 {
+		names = []string{EnvName(provider)}
 	}
+	for _, name := range names {
+		if v := strings.TrimSpace(getenv(name)); v != "" {
+			return checked(v, name)
+		}
+	}
+	name := names[0]
 	dir := cfg.Dir
 	if dir == "" {
 		base := getenv("XDG_CONFIG_HOME")

@@ -7,6 +7,7 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/model/anthropic"
+	"belay/model/gemini"
 	"belay/model/modeltest"
 	"belay/model/openai"
 	"belay/model/rehearsal"
@@ -30,15 +31,27 @@ func overOpenAI(t *testing.T, s *rehearsal.Script) model.Client {
 	return openai.New(openai.Config{Model: "scripted", BaseURL: served(t, s)})
 }
 
+func overResponses(t *testing.T, s *rehearsal.Script) model.Client {
+	return openai.NewResponses(openai.Config{Model: "scripted", BaseURL: served(t, s)})
+}
+
+func overGemini(t *testing.T, s *rehearsal.Script) model.Client {
+	return gemini.New(gemini.Config{Model: "scripted", BaseURL: served(t, s)})
+}
+
+var dialects = map[string]modeltest.Make{"anthropic": overAnthropic, "openai-chat": overOpenAI, "openai-responses": overResponses, "gemini": overGemini}
+
 func TestInProcess(t *testing.T) { modeltest.Run(t, inProcess) }
 func TestAnthropic(t *testing.T) { modeltest.Run(t, overAnthropic) }
 func TestOpenAI(t *testing.T)    { modeltest.Run(t, overOpenAI) }
+func TestResponses(t *testing.T) { modeltest.Run(t, overResponses) }
+func TestGemini(t *testing.T)    { modeltest.Run(t, overGemini) }
 
 // TestSameConversation compares whole conversations: what a journal would hold.
 func TestSameConversation(t *testing.T) {
 	s := modeltest.Script(t)
 	want := modeltest.Converse(t, inProcess(t, s), 15)
-	for name, make := range map[string]modeltest.Make{"anthropic": overAnthropic, "openai": overOpenAI} {
+	for name, make := range dialects {
 		if d := modeltest.Diff(t, want, modeltest.Converse(t, make(t, s), 15)); d != "" {
 			t.Errorf("%s:\n%s", name, d)
 		}

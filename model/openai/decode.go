@@ -63,9 +63,15 @@ type delta struct {
 	Refusal          stream.Fragment `json:"refusal"`
 	ReasoningContent loose           `json:"reasoning_content"`
 	Reasoning        loose           `json:"reasoning"`
-	Details          []detail        `json:"reasoning_details"`
+	Details          details         `json:"reasoning_details"`
 	ToolCalls        []calledTool    `json:"tool_calls"`
 	FunctionCall     *called         `json:"function_call"`
+}
+
+// details are OpenRouter's: what they say, and the whole of them for the way back.
+type details struct {
+	said []detail
+	raw  []json.RawMessage
 }
 
 type detail struct {
@@ -73,10 +79,24 @@ type detail struct {
 	Summary loose `json:"summary"`
 }
 
+func (d *details) UnmarshalJSON(b []byte) error {
+	*d = details{}
+	if json.Unmarshal(b, &d.raw) != nil {
+		return nil // not the list that is meant
+	}
+	for _, raw := range d.raw {
+		var one detail
+		_ = json.Unmarshal(raw, &one) // what cannot be read says nothing
+		d.said = append(d.said, one)
+	}
+	return nil
+}
+
 type calledTool struct {
-	Index    *int    `json:"index"`
-	ID       loose   `json:"id"`
-	Function *called `json:"function"`
+	Index    *int            `json:"index"`
+	ID       loose           `json:"id"`
+	Function *called         `json:"function"`
+	Extra    json.RawMessage `json:"extra_content"`
 }
 
 type called struct {
@@ -145,6 +165,9 @@ type usage struct {
 		Cached int64 `json:"cached_tokens"`
 		Write  int64 `json:"cache_write_tokens"`
 	} `json:"prompt_tokens_details"`
+	Out struct {
+		Reasoning int64 `json:"reasoning_tokens"`
+	} `json:"completion_tokens_details"`
 }
 
 // neutral splits the prompt into what was cached and the rest. Some servers count reasoning in the total only.
@@ -152,7 +175,7 @@ func (u usage) neutral() message.Usage {
 	prompt := max(*u.Prompt, 0)
 	read := min(max(u.Details.Cached, u.Cached, u.CacheHit, 0), prompt)
 	write := min(max(u.Details.Write, 0), prompt-read)
-	return message.Usage{Input: prompt - read - write, Output: max(u.Completion, u.Total-prompt, 0), CacheRead: read, CacheWrite: write}
+	return message.Usage{Input: prompt - read - write, Output: max(u.Completion, u.Total-prompt, 0), CacheRead: read, CacheWrite: write, Reasoning: max(u.Out.Reasoning, 0)}
 }
 
 // Keys of the blocks of a reply that are no calls.
@@ -168,6 +191,8 @@ type decoder struct {
 	refused bool
 	some    bool // a choice has arrived
 	tags    tags
+	details []json.RawMessage
+	parted  []byte // thinking that came as parts of content
 }
 
 func newDecoder(c *Client, req model.Request) *decoder {
@@ -222,8 +247,38 @@ func (d *decoder) End(sentinel bool) ([]model.Event, error) {
 	case stop == message.StopEnd && d.refused:
 		stop = message.StopRefusal
 	}
+	if err := d.keep(); err != nil {
+		return nil, err
+	}
 	events, err := d.reply.Finish(d.finish, stop)
 	return append(held, events...), err
+}
+
+// keep puts beside the thinking what the server wants to have back with it.
+func (d *decoder) keep() error {
+	var v any
+	switch {
+	case d.client.quirks.reasoning == replayDetails && len(d.details) > 0:
+		v = d.details
+	case d.client.quirks.reasoning == replayParts && len(d.parted) > 0:
+		v = map[string]any{"type": "thinking", "thinking": []textPart{{"text", stream.Join(d.parted)}}}
+	default:
+		return nil
+	}
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	d.reply.Open(thinkingKey, message.KindThinking)
+	d.reply.Put(thinkingKey, d.own(raw))
+	return nil
+}
+
+// own labels bytes of the server's. What they are bound to is the model, not what came before.
+func (d *decoder) own(raw []byte) *message.Opaque {
+	o := d.reply.Own(raw, d.client.info.Provider, d.client.info.Model)
+	o.Prefix = ""
+	return o
 }
 
 func (d *decoder) take(data []byte) ([]model.Event, error) {
@@ -287,6 +342,8 @@ func (d *decoder) delta(x *delta) ([]model.Event, error) {
 			return nil, err
 		}
 	}
+	d.details = append(d.details, x.Details.raw...)
+	d.parted = append(d.parted, x.Content.thinking...)
 	marked, text := d.tags.split(x.Content.text)
 	if err := add(d.say(marked, text)); err != nil {
 		return nil, err
@@ -302,7 +359,11 @@ func (d *decoder) delta(x *delta) ([]model.Event, error) {
 		if len(t.ID)+len(t.Function.Name)+len(t.Function.Arguments) == 0 {
 			continue // an empty call is none
 		}
-		if err := add(d.reply.Call(stream.CallDelta{Index: t.Index, ID: stream.Join(t.ID), Name: stream.Join(t.Function.Name), Args: t.Function.Arguments})); err != nil {
+		delta := stream.CallDelta{Index: t.Index, ID: stream.Join(t.ID), Name: stream.Join(t.Function.Name), Args: t.Function.Arguments}
+		if present(t.Extra) && d.client.quirks.signature {
+			delta.Opaque = d.own(t.Extra)
+		}
+		if err := add(d.reply.Call(delta)); err != nil {
 			return nil, err
 		}
 	}
@@ -342,7 +403,7 @@ func (x *delta) reasoning() stream.Fragment {
 		return x.Content.thinking
 	}
 	var t []byte
-	for _, d := range x.Details {
+	for _, d := range x.Details.said {
 		t = append(append(t, d.Text...), d.Summary...)
 	}
 	return t

@@ -1,11 +1,7 @@
 package openai
 
 import (
-	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
-	"fmt"
 	"strings"
 
 	"belay/message"
@@ -15,19 +11,21 @@ import (
 )
 
 // Codec names the encoding.
-func (c *Client) Codec() string { return "openai-chat/1" }
+func (c *Client) Codec() string { return "openai-chat/1" + c.refused.Suffix() }
 
 // The body, in the order in which it is sent: what never changes first, so that one request begins with the
 // bytes of the one before it.
 type body struct {
-	Model               string        `json:"model"`
-	Stream              bool          `json:"stream"`
-	StreamOptions       streamOptions `json:"stream_options"`
-	MaxTokens           int64         `json:"max_tokens,omitempty"`
-	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty"`
-	PromptCacheKey      string        `json:"prompt_cache_key,omitempty"`
-	Tools               []toolSpec    `json:"tools,omitempty"`
-	Messages            []turn        `json:"messages"`
+	Model               string          `json:"model"`
+	Stream              bool            `json:"stream"`
+	StreamOptions       *streamOptions  `json:"stream_options,omitempty"`
+	MaxTokens           int64           `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int64           `json:"max_completion_tokens,omitempty"`
+	PromptCacheKey      string          `json:"prompt_cache_key,omitempty"`
+	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
+	Reasoning           *reasoningField `json:"reasoning,omitempty"`
+	Tools               []toolSpec      `json:"tools,omitempty"`
+	Messages            []turn          `json:"messages"`
 }
 
 type streamOptions struct {
@@ -46,11 +44,12 @@ type function struct {
 }
 
 type turn struct {
-	Role       string     `json:"role"`
-	Content    any        `json:"content"` // string, []textPart, or null beside calls
-	Reasoning  *string    `json:"reasoning_content,omitempty"`
-	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
-	ToolCallID string     `json:"tool_call_id,omitempty"`
+	Role       string          `json:"role"`
+	Content    any             `json:"content"` // string, []textPart, or null beside calls
+	Reasoning  *string         `json:"reasoning_content,omitempty"`
+	Details    json.RawMessage `json:"reasoning_details,omitempty"`
+	ToolCalls  []toolCall      `json:"tool_calls,omitempty"`
+	ToolCallID string          `json:"tool_call_id,omitempty"`
 }
 
 type textPart struct {
@@ -59,9 +58,10 @@ type textPart struct {
 }
 
 type toolCall struct {
-	ID       string       `json:"id"`
-	Type     string       `json:"type"`
-	Function calledByName `json:"function"`
+	ID       string          `json:"id"`
+	Type     string          `json:"type"`
+	Function calledByName    `json:"function"`
+	Extra    json.RawMessage `json:"extra_content,omitempty"` // Google's thought signature
 }
 
 type calledByName struct {
@@ -71,39 +71,50 @@ type calledByName struct {
 
 // Encode returns the body that Stream sends.
 func (c *Client) Encode(req model.Request) ([]byte, error) {
-	b := body{Model: c.info.Model, Stream: true, StreamOptions: streamOptions{true}, Messages: []turn{}}
+	b := body{Model: c.info.Model, Stream: true, Messages: []turn{}}
+	if !c.quirks.noUsage && !c.refused.Has("stream_options") {
+		b.StreamOptions = &streamOptions{true}
+	}
+	switch {
+	case c.effort == "" || c.quirks.effort == "-" || c.refused.Has("reasoning_effort"):
+	case c.quirks.effort == "reasoning.effort":
+		b.Reasoning = &reasoningField{Effort: c.effort}
+	default:
+		b.ReasoningEffort = c.effort
+	}
 	switch c.quirks.limit {
 	case "max_completion_tokens":
 		b.MaxCompletionTokens = req.MaxOutput
 	default:
 		b.MaxTokens = req.MaxOutput
 	}
-	if c.quirks.cacheKey && len(req.PrefixHash) >= 32 {
+	if c.quirks.cacheKey && len(req.PrefixHash) >= 32 && !c.refused.Has("prompt_cache_key") {
 		b.PromptCacheKey = req.PrefixHash[:32]
 	}
 	for _, t := range req.Tools {
-		schema := t.Schema
-		if len(schema) == 0 {
-			schema = json.RawMessage(`{"type":"object","properties":{}}`)
-		}
-		b.Tools = append(b.Tools, toolSpec{"function", function{t.Name, t.Description, schema}})
+		b.Tools = append(b.Tools, toolSpec{"function", function{t.Name, t.Description, parameters(t.Schema)}})
 	}
 	if strings.TrimSpace(req.System) != "" {
 		b.Messages = append(b.Messages, turn{Role: "system", Content: req.System})
 	}
-	keep := func(p message.Block) bool { // this dialect has no place for opaque blocks
-		return p.Kind != message.KindOpaque && (p.Kind != message.KindThinking || c.quirks.reasoning == replayThinking)
+	keep := func(p message.Block) bool { // this dialect has no place for opaque blocks, only for what a few servers add to others
+		switch {
+		case p.Kind == message.KindOpaque:
+			return false
+		case p.Kind != message.KindThinking || c.quirks.reasoning == replayThinking:
+			return true
+		}
+		return c.quirks.reasoning != dropThinking && c.own(p)
 	}
 	for _, m := range wire.Arrange(req.Messages, keep) {
 		b.Messages = append(b.Messages, c.turns(m)...)
 	}
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(b); err != nil {
-		return nil, fmt.Errorf("encode the request for openai: %w", err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+	return encoded(b)
+}
+
+// own says whether a block carries what this provider and model have added to it.
+func (c *Client) own(p message.Block) bool {
+	return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "")
 }
 
 // turns makes a tool message of each result, and one message of the rest.
@@ -111,6 +122,8 @@ func (c *Client) turns(m message.Message) []turn {
 	var turns []turn
 	var texts []string
 	var thinking string
+	var details json.RawMessage
+	var parts []any
 	var calls []toolCall
 	for _, p := range m.Blocks {
 		switch {
@@ -121,7 +134,17 @@ func (c *Client) turns(m message.Message) []turn {
 			}
 			turns = append(turns, turn{Role: "tool", Content: text, ToolCallID: c.quirks.callID(p.Result.CallID)})
 		case p.Call != nil:
-			calls = append(calls, toolCall{c.quirks.callID(p.Call.ID), "function", calledByName{p.Call.Name, string(stream.History(*p.Call))}})
+			call := toolCall{ID: c.quirks.callID(p.Call.ID), Type: "function", Function: calledByName{p.Call.Name, string(stream.History(*p.Call))}}
+			if c.own(p) {
+				call.Extra = p.Opaque.Raw
+			}
+			calls = append(calls, call)
+		case p.Kind == message.KindThinking && c.quirks.reasoning == replayDetails:
+			if !c.refused.Has("reasoning_details") {
+				details = p.Opaque.Raw
+			}
+		case p.Kind == message.KindThinking && c.quirks.reasoning == replayParts:
+			parts = append(parts, p.Opaque.Raw)
 		case p.Kind == message.KindThinking:
 			thinking += p.Text
 		default:
@@ -135,7 +158,13 @@ func (c *Client) turns(m message.Message) []turn {
 	if len(texts) == 0 && len(calls) == 0 {
 		return turns // only results, or only thinking, which is no answer
 	}
-	t := turn{Role: string(m.Role), Content: contentOf(m.Role, texts), ToolCalls: calls}
+	t := turn{Role: string(m.Role), Content: contentOf(m.Role, texts), ToolCalls: calls, Details: details}
+	if len(parts) > 0 {
+		for _, s := range texts {
+			parts = append(parts, textPart{"text", s})
+		}
+		t.Content = parts
+	}
 	if m.Role == message.Assistant && c.quirks.reasoning == replayThinking {
 		t.Reasoning = &thinking
 	}
@@ -158,29 +187,4 @@ func contentOf(role message.Role, texts []string) any {
 		parts[i] = textPart{"text", s}
 	}
 	return parts
-}
-
-func verbatim(id string) string { return id }
-
-// shortID keeps to the 40 characters that OpenAI takes.
-func shortID(id string) string {
-	if len(id) <= 40 {
-		return id
-	}
-	h := sha256.Sum256([]byte(id))
-	return "call_" + hex.EncodeToString(h[:16])
-}
-
-// nineID makes the nine letters and digits that Mistral wants.
-func nineID(id string) string {
-	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
-	if len(id) == 9 && strings.Trim(strings.ToLower(id), digits) == "" {
-		return id
-	}
-	h := sha256.Sum256([]byte(id))
-	out := make([]byte, 9)
-	for i := range out {
-		out[i] = digits[int(h[i])%len(digits)]
-	}
-	return string(out)
 }

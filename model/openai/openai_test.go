@@ -284,7 +284,7 @@ func TestBaseURLs(t *testing.T) {
 		"": DefaultBaseURL, "http://127.0.0.1:8080": "http://127.0.0.1:8080/v1", "http://127.0.0.1:8080/": "http://127.0.0.1:8080/v1",
 		"http://h/v1/": "http://h/v1", "https://h/api/openai/v1/chat/completions": "https://h/api/openai/v1",
 	} {
-		if got := baseURL(in); got != want {
+		if got := baseURL(in, DefaultBaseURL); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)
 		}
 	}

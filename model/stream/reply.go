@@ -102,17 +102,27 @@ func (r *Reply) Call(d CallDelta) ([]model.Event, error) {
 
 // Opaque adds a provider's own block, which is only kept for replay.
 func (r *Reply) Opaque(key int, raw []byte, provider, name string) error {
+	return r.Keep(key, raw, r.Own(raw, provider, name))
+}
+
+// Keep is Opaque with bytes that are labelled already.
+func (r *Reply) Keep(key int, raw []byte, own *message.Opaque) error {
 	if err := r.grow(len(raw)); err != nil {
 		return err
 	}
-	r.Open(key, message.KindOpaque).opaque = r.Own(raw, provider, name)
+	r.Open(key, message.KindOpaque).opaque = own
 	return nil
 }
 
 // Sign puts the provider's own bytes beside the block with this key.
 func (r *Reply) Sign(key int, raw []byte, provider, name string) {
+	r.Put(key, r.Own(raw, provider, name))
+}
+
+// Put is Sign with bytes that are labelled already.
+func (r *Reply) Put(key int, own *message.Opaque) {
 	if p := r.byKey[key]; p != nil {
-		p.opaque = r.Own(raw, provider, name)
+		p.opaque = own
 	}
 }
 
@@ -163,6 +173,7 @@ func (r *Reply) Finish(raw string, stop message.StopReason) ([]model.Event, erro
 		case p.kind == message.KindCall && r.InOrder:
 			call(p)
 		case p.kind == message.KindCall: // below
+		case p.kind == message.KindOpaque && p.opaque == nil: // announced, and never finished
 		case p.kind == message.KindOpaque:
 			done(p, message.Block{Kind: p.kind, Opaque: p.opaque})
 		case text != "" || p.opaque != nil:

@@ -271,8 +271,8 @@ func google(r *report, raw json.RawMessage) {
 			r.Wait = d.Delay
 		}
 		for _, v := range d.Violations {
-			if v.Quota != "" && r.Detail == "" {
-				r.Detail = v.Quota
+			if v.Quota != "" {
+				r.Detail = strings.TrimPrefix(r.Detail+", "+v.Quota, ", ")
 			}
 		}
 		for _, f := range d.Fields {

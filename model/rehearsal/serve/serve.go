@@ -21,12 +21,13 @@ const maxRequest = 32 << 20
 // Option changes what the server does.
 type Option func(*handler)
 
-// Signed makes the server sign thinking as Anthropic does, and refuse thinking that comes back changed. Without
-// it, thinking is unsigned, so that journals are the same over every dialect.
+// Signed makes the server sign thinking as Anthropic, OpenAI (Responses) and Gemini do, and refuse what comes back
+// changed, or does not come back where it must. Without it nothing is signed, so that journals are the same over
+// every dialect.
 func Signed() Option { return func(h *handler) { h.signed = true } }
 
-// New returns a server of the script: Anthropic's /v1/messages and OpenAI's /v1/chat/completions, streaming and
-// not, and /v1/models. The turn that it plays follows the number of assistant messages in the request, or the
+// New returns a server of the script: Anthropic's /v1/messages, OpenAI's /v1/chat/completions and /v1/responses,
+// Gemini's generateContent and streamGenerateContent, streaming and not, and /v1/models. The turn that it plays follows the number of assistant messages in the request, or the
 // header Belay-Replies; the header Belay-Purpose selects an answer under "when".
 func New(script *rehearsal.Script, options ...Option) http.Handler {
 	h := &handler{script: script, player: rehearsal.New(script)}
@@ -34,13 +35,17 @@ func New(script *rehearsal.Script, options ...Option) http.Handler {
 		o(h)
 	}
 	mux := http.NewServeMux()
-	mux.HandleFunc("POST /v1/messages", h.answer(func() dialect { return &anthropicDialect{signed: h.signed} }))
+	mux.HandleFunc("POST /v1/messages", h.answer(func(*http.Request) dialect { return &anthropicDialect{signed: h.signed} }))
 	mux.HandleFunc("POST /v1/messages/count_tokens", h.countTokens)
-	mux.HandleFunc("POST /v1/chat/completions", h.answer(func() dialect { return &openaiDialect{} }))
+	mux.HandleFunc("POST /v1/chat/completions", h.answer(func(*http.Request) dialect { return &openaiDialect{} }))
+	mux.HandleFunc("POST /v1/responses", h.answer(func(*http.Request) dialect { return &responsesDialect{signed: h.signed} }))
+	for _, version := range []string{"v1beta", "v1"} {
+		mux.HandleFunc("POST /"+version+"/models/{call}", h.answer(func(r *http.Request) dialect { return newGeminiDialect(r, h.signed) }))
+	}
 	mux.HandleFunc("GET /v1/models", h.models)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		send(w, http.StatusNotFound, map[string]any{"error": map[string]any{"type": "not_found_error", "message": fmt.Sprintf(
-			"a rehearsal answers POST /v1/messages, POST /v1/chat/completions and GET /v1/models, not %s %s", r.Method, r.URL.Path)}})
+			"a rehearsal answers POST /v1/messages, POST /v1/chat/completions, POST /v1/responses, POST /v1beta/models/NAME:streamGenerateContent and GET /v1/models, not %s %s", r.Method, r.URL.Path)}})
 	})
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Belay-Rehearsal", strconv.QuoteToASCII(script.Name)) // it is a script, and says so
@@ -80,9 +85,9 @@ type frame struct {
 	data any    // marshalled, but for raw text
 }
 
-func (h *handler) answer(speak func() dialect) http.HandlerFunc {
+func (h *handler) answer(speak func(*http.Request) dialect) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		d := speak()
+		d := speak(r)
 		in, err := h.read(w, r, d)
 		if err != nil {
 			h.fail(w, d, err)
