@@ -2,6 +2,7 @@
 package serve
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -188,9 +189,11 @@ func send(w http.ResponseWriter, status int, v any) {
 }
 
 func encode(v any) []byte {
-	b, err := json.Marshal(v)
-	if err != nil { // only values of this package come here
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false) // arguments that are JSON themselves go out as the script has them
+	if err := enc.Encode(v); err != nil { // only values of this package come here
 		return []byte(`{"error":{"type":"api_error","message":"the rehearsal server cannot encode its answer"}}`)
 	}
-	return b
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
 }
