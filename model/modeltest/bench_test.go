@@ -7,6 +7,7 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/model/anthropic"
+	"belay/model/gemini"
 	"belay/model/openai"
 	"belay/model/rehearsal"
 )
@@ -27,7 +28,8 @@ func BenchmarkEncode2000(b *testing.B) {
 		req.Messages = append(req.Messages, message.Message{Role: message.Assistant, Blocks: t.Blocks},
 			message.Message{Role: message.User, Blocks: []message.Block{{Kind: message.KindResult, Result: &message.ToolResult{CallID: id, Text: strings.Repeat("x", 4000)}}}})
 	}
-	for name, c := range map[string]model.Encoder{"anthropic": anthropic.New(anthropic.Config{Model: "m"}), "openai": openai.New(openai.Config{Model: "m"})} {
+	for name, c := range map[string]model.Encoder{"anthropic": anthropic.New(anthropic.Config{Model: "m"}), "openai-chat": openai.New(openai.Config{Model: "m"}),
+		"openai-responses": openai.NewResponses(openai.Config{Model: "m"}), "gemini": gemini.New(gemini.Config{Model: "m"})} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
 				if _, err := c.Encode(req); err != nil {

@@ -12,6 +12,7 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/model/anthropic"
+	"belay/model/gemini"
 	"belay/model/openai"
 	"belay/model/rehearsal"
 	"belay/model/rehearsal/serve"
@@ -29,12 +30,16 @@ func FuzzNeverRefused(f *testing.F) {
 		f.Fatal(err)
 	}
 	h := serve.New(s)
+	signed := serve.New(s, serve.Signed())
 	clients := map[string]model.Encoder{
 		"/v1/messages":         anthropic.New(anthropic.Config{Model: "m"}),
 		"/v1/chat/completions": openai.New(openai.Config{Model: "m"}),
+		"/v1/responses":        openai.NewResponses(openai.Config{Model: "m"}),
+
+		"/v1beta/models/gemini-4:streamGenerateContent": gemini.New(gemini.Config{Model: "gemini-4"}),
 	}
 	f.Fuzz(func(t *testing.T, seed uint64) {
-		req := model.Request{Messages: wild(rand.New(rand.NewPCG(seed, 1))), Tools: []model.Tool{{Name: "A"}}}
+		req := model.Request{Messages: wild(rand.New(rand.NewPCG(seed, 1))), Tools: []model.Tool{{Name: "A"}, {Name: "B", Schema: json.RawMessage(foreign)}}}
 		for path, c := range clients {
 			body, err := c.Encode(req)
 			if err != nil {
@@ -43,13 +48,21 @@ func FuzzNeverRefused(f *testing.F) {
 			r := httptest.NewRequest(http.MethodPost, path, strings.NewReader(string(body)))
 			r.Header.Set("Anthropic-Version", "2026-10-21")
 			w := httptest.NewRecorder()
-			h.ServeHTTP(w, r)
+			if strings.Contains(path, "gemini") { // which wants signatures, also for what others have called
+				signed.ServeHTTP(w, r)
+			} else {
+				h.ServeHTTP(w, r)
+			}
 			if w.Code != http.StatusOK {
 				t.Errorf("seed %d, %s: %s\n%s", seed, path, w.Body, body)
 			}
 		}
 	})
 }
+
+// foreign is a schema with what not every provider takes.
+const foreign = `{"$schema":"https://json-schema.org/draft/2020-12/schema","type":"object","additionalProperties":false,"$defs":{"p":{"type":"object","properties":{"x":{"type":["integer","null"],"exclusiveMinimum":0},"next":{"$ref":"#/$defs/p"}},"required":["x","y"]}},
+"properties":{"a":{"$ref":"#/$defs/p"},"b":{"oneOf":[{"type":"string","const":"k"},{"type":"null"}]},"c":{"type":"array"},"d":{"type":"integer","enum":[1,2]},"e":{"allOf":[{"type":"object","properties":{"f":{"type":"string","format":"uri"}}},{"required":["f"]}]},"g":true,"h":{"type":"object"},"i":{"anyOf":[{"type":"string"},{"type":"array","items":{"enum":["u","v"]}}]}}}`
 
 // wild begins with a user's text and says anything after it.
 func wild(r *rand.Rand) []message.Message {

@@ -19,8 +19,8 @@ var formats = map[string]bool{"int32": true, "int64": true, "float": true, "doub
 const maxSchemaDepth = 32
 
 // OpenAPISchema reduces a tool's JSON Schema to the subset of OpenAPI 3.0 that Gemini takes: references are followed,
-// what cannot be said is left out, so that the reduced schema takes everything that the given one takes. An object
-// without properties becomes nil: there the field must be absent. Keys come out sorted.
+// and what cannot be said is left out: constraints, properties that need not be there and whose shape is not known. An
+// object without properties becomes nil: there the field must be absent. Keys come out sorted.
 func OpenAPISchema(schema json.RawMessage) (json.RawMessage, error) {
 	if len(schema) == 0 {
 		return nil, nil
@@ -31,7 +31,7 @@ func OpenAPISchema(schema json.RawMessage) (json.RawMessage, error) {
 	if err := dec.Decode(&root); err != nil {
 		return nil, fmt.Errorf("the schema is no JSON object: %w", err)
 	}
-	r := reducer{root: root}
+	r := reducer{root: root, within: map[string]bool{}}
 	out := r.reduce(root, 0)
 	if properties, _ := out["properties"].(map[string]any); out["type"] == "object" && len(properties) == 0 {
 		return nil, nil
@@ -45,16 +45,26 @@ func OpenAPISchema(schema json.RawMessage) (json.RawMessage, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-type reducer struct{ root map[string]any }
+type reducer struct {
+	root   map[string]any
+	within map[string]bool // references that are being followed
+}
 
 func (r reducer) reduce(s map[string]any, depth int) map[string]any {
 	out := map[string]any{}
-	if depth > maxSchemaDepth { // a schema that contains itself
+	if depth > maxSchemaDepth {
 		out["type"] = "object"
 		return out
 	}
 	if ref, ok := s["$ref"].(string); ok {
 		target := r.find(ref)
+		if r.within[ref] { // a schema that contains itself
+			target = nil
+		}
+		if !r.within[ref] {
+			r.within[ref] = true
+			defer delete(r.within, ref)
+		}
 		merged := map[string]any{}
 		for k, v := range target {
 			merged[k] = v
@@ -82,12 +92,18 @@ func (r reducer) reduce(s map[string]any, depth int) map[string]any {
 			kept := map[string]any{}
 			for name, p := range properties {
 				kept[name] = r.schema(p, depth)
+				if shapeless(kept[name]) && !requires(s, name) {
+					delete(kept, name)
+				}
+			}
+			for name := range kept {
+				kept[name] = asText(kept[name])
 			}
 			if len(kept) > 0 {
 				out[k] = kept
 			}
 		case "items":
-			out[k] = r.schema(v, depth)
+			out[k] = asText(r.schema(v, depth))
 		case "anyOf":
 			r.choices(out, v, depth)
 		case "enum":
@@ -205,7 +221,7 @@ func (r reducer) choices(out map[string]any, v any, depth int) {
 			out["nullable"] = true
 			continue
 		}
-		kept = append(kept, r.schema(x, depth))
+		kept = append(kept, asText(r.schema(x, depth)))
 	}
 	switch {
 	case len(kept) == 1:
@@ -258,6 +274,36 @@ func (r reducer) tidy(out map[string]any) {
 			out["required"] = kept
 		}
 	}
+}
+
+// shapeless says whether a schema is an object of which nothing more is known: inside of another schema it is refused.
+func shapeless(v any) bool {
+	s, _ := v.(map[string]any)
+	properties, _ := s["properties"].(map[string]any)
+	return s["type"] == "object" && len(properties) == 0
+}
+
+// asText asks for a shapeless object as a text, since there is no other way to ask for it.
+func asText(v any) any {
+	if !shapeless(v) {
+		return v
+	}
+	s, _ := v.(map[string]any)
+	out := map[string]any{"type": "string", "description": "A JSON object, as a text."}
+	if text, ok := s["description"].(string); ok {
+		out["description"] = text + " (A JSON object, as a text.)"
+	}
+	return out
+}
+
+func requires(s map[string]any, name string) bool {
+	list, _ := s["required"].([]any)
+	for _, v := range list {
+		if v == name {
+			return true
+		}
+	}
+	return false
 }
 
 // find follows a reference within the schema: "#/$defs/Name".

@@ -191,7 +191,7 @@ func send(w http.ResponseWriter, status int, v any) {
 func encode(v any) []byte {
 	var b bytes.Buffer
 	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false) // arguments that are JSON themselves go out as the script has them
+	enc.SetEscapeHTML(false)              // arguments that are JSON themselves go out as the script has them
 	if err := enc.Encode(v); err != nil { // only values of this package come here
 		return []byte(`{"error":{"type":"api_error","message":"the rehearsal server cannot encode its answer"}}`)
 	}

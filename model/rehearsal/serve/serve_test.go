@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/model/anthropic"
+	"belay/model/gemini"
 	"belay/model/openai"
 	"belay/model/rehearsal"
 )
@@ -67,6 +69,24 @@ func TestRefusals(t *testing.T) {
 		return `{"role":"assistant","content":null,"tool_calls":[` + strings.Join(list, ",") + `]}`
 	}
 	tool := func(id string) string { return fmt.Sprintf(`{"role":"tool","tool_call_id":%q,"content":"ok"}`, id) }
+	i := func(items string, more ...string) string {
+		return `{"model":"m","input":[` + items + `]` + strings.Join(append([]string{""}, more...), ",") + `}`
+	}
+	fcall := func(id string) string {
+		return fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":"A","arguments":"{}"}`, id)
+	}
+	fout := func(id string) string {
+		return fmt.Sprintf(`{"type":"function_call_output","call_id":%q,"output":"ok"}`, id)
+	}
+	const gem = "/v1beta/models/m:generateContent"
+	g := func(contents ...string) string { return `{"contents":[` + strings.Join(contents, ",") + `]}` }
+	part := func(role string, parts ...string) string {
+		return fmt.Sprintf(`{"role":%q,"parts":[%s]}`, role, strings.Join(parts, ","))
+	}
+	gcall := func(name string) string { return fmt.Sprintf(`{"functionCall":{"name":%q,"args":{}}}`, name) }
+	gout := func(name string) string {
+		return fmt.Sprintf(`{"functionResponse":{"name":%q,"response":{"output":"ok"}}}`, name)
+	}
 	for _, c := range []struct{ path, body, want string }{ // want "" is accepted
 		{"/v1/messages", a(user), ""},
 		{"/v1/messages", a(user + "," + use("a", "b") + "," + results("b", "a")), ""},
@@ -122,6 +142,42 @@ func TestRefusals(t *testing.T) {
 		{"/v1/chat/completions", o(user, `"tools":[{"type":"gadget"}]`), "tools[0].type"},
 		{"/v1/chat/completions", o(user, `"tools":[{"type":"function","function":{"name":"a b"}}]`), "pattern"},
 		{"/v1/chat/completions", o(user, `"tools":[{"type":"function","function":{"name":"A","parameters":{"type":"array"}}}]`), "type 'object'"},
+
+		{"/v1/responses", i(user), ""},
+		{"/v1/responses", `{"model":"m","input":"go"}`, ""},
+		{"/v1/responses", i(user + "," + fcall("a") + "," + fcall("b") + "," + fout("b") + "," + fout("a") + "," + user), ""},
+		{"/v1/responses", i(user + `,{"type":"message","role":"assistant","content":[{"type":"output_text","text":"x"}]},` + user), ""},
+		{"/v1/responses", `{"input":"go"}`, "model"},
+		{"/v1/responses", `{"model":"m"}`, "input"},
+		{"/v1/responses", i(user, `"frobnicate":1`), "Unknown parameter: 'frobnicate'"},
+		{"/v1/responses", i(user, `"max_output_tokens":1`), "below minimum"},
+		{"/v1/responses", i(user, `"previous_response_id":"resp_1"`), "keeps none"},
+		{"/v1/responses", i(user + "," + fcall("a")), "No tool output found for function call a"},
+		{"/v1/responses", i(user + "," + fout("a")), "No tool call found"},
+		{"/v1/responses", i(user + "," + fcall("a") + "," + fcall("a") + "," + fout("a")), "Duplicate"},
+		{"/v1/responses", i(user + `,{"type":"message","role":"assistant","content":[{"type":"input_text","text":"x"}]}`), "Supported values are: 'output_text'"},
+		{"/v1/responses", i(user + `,{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"}`), "without its required following item"},
+		{"/v1/responses", i(user + `,{"type":"reasoning","id":"rs_1","summary":[]},` + fcall("a") + "," + fout("a")), "not persisted"},
+		{"/v1/responses", i(user + `,{"type":"reasoning","id":"rs_1","summary":[],"encrypted_content":"x"},` + fcall("a") + "," + fout("a")), "invalid_encrypted_content"},
+		{"/v1/responses", i(user, `"tools":[{"type":"function","name":"A","parameters":{"type":"object","properties":{"x":{}}}}]`), "additionalProperties"},
+		{"/v1/responses", i(user, `"tools":[{"type":"function","name":"A","strict":false,"parameters":{"type":"object","properties":{"x":{}}}}]`), ""},
+
+		{gem, g(part("user", `{"text":"go"}`)), ""},
+		{gem, g(part("user", `{"text":"go"}`), part("model", gcall("A"), gcall("B")), part("user", gout("B"), gout("A"))), ""},
+		{gem, `{"contents":[]}`, "contents is not specified"},
+		{gem, `{"contents":[{"parts":[{"text":"go"}]}],"frobnicate":1}`, "Cannot find field"},
+		{gem, g(part("wizard", `{"text":"go"}`)), "valid role"},
+		{gem, g(part("model", `{"text":"go"}`)), "begin with a user turn"},
+		{gem, g(part("user", `{"text":""}`)), "empty text"},
+		{gem, g(part("user")), "must not be empty"},
+		{gem, g(part("user", `{}`)), "oneof field 'data'"},
+		{gem, g(part("user", `{"text":"go"}`), part("model", gcall("A"))), "equal to the number of function call parts"},
+		{gem, g(part("user", `{"text":"go"}`), part("model", gcall("A"), gcall("B")), part("user", gout("A"))), "equal to the number of function call parts"},
+		{gem, g(part("user", gout("A"))), "equal to the number of function call parts"},
+		{gem, g(part("user", `{"text":"go"}`), part("model", `{"functionCall":{"name":"A","args":[]}}`)), "protobuf.Struct"},
+		{gem, `{"contents":[{"parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"A","parameters":{"type":"object","properties":{"x":{"type":"integer","exclusiveMinimum":1}}}}]}]}`, `Unknown name \"exclusiveMinimum\"`},
+		{gem, `{"contents":[{"parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"A","parameters":{"type":"object","properties":{}}}]}]}`, "should be non-empty for OBJECT"},
+		{gem, `{"contents":[{"parts":[{"text":"go"}]}],"tools":[{"functionDeclarations":[{"name":"1"}]}]}`, "Invalid function name"},
 	} {
 		w := post(New(script(t, simple)), c.path, c.body)
 		switch {
@@ -165,6 +221,15 @@ func TestWhole(t *testing.T) {
 		})
 		check("openai, stream "+stream, post(h, "/v1/chat/completions", `{"model":"m","stream":`+stream+`,"messages":[`+assistants+`]}`), func(r *http.Response) (model.Reply, error) {
 			return model.Collect(openai.New(openai.Config{Model: "m"}).Decode(r, model.Request{}), nil)
+		})
+		check("responses, stream "+stream, post(h, "/v1/responses", `{"model":"m","stream":`+stream+`,"input":[`+assistants+`]}`), func(r *http.Response) (model.Reply, error) {
+			return model.Collect(openai.NewResponses(openai.Config{Model: "m"}).Decode(r, model.Request{}), nil)
+		})
+	}
+	const contents = `{"contents":[{"role":"user","parts":[{"text":"go"}]},{"role":"model","parts":[{"text":"one"}]},{"role":"user","parts":[{"text":"on"}]}]}`
+	for _, method := range []string{"generateContent", "streamGenerateContent", "streamGenerateContent?alt=sse"} {
+		check("gemini, "+method, post(h, "/v1beta/models/m:"+method, contents), func(r *http.Response) (model.Reply, error) {
+			return model.Collect(gemini.New(gemini.Config{Model: "m"}).Decode(r, model.Request{}), nil)
 		})
 	}
 }
@@ -239,13 +304,15 @@ func (r *recorder) Write(p []byte) (int, error) {
 func FuzzRequests(f *testing.F) {
 	f.Add("/v1/messages", `{"model":"m","max_tokens":9,"stream":true,"messages":[{"role":"user","content":"go"}]}`)
 	f.Add("/v1/chat/completions", `{"model":"m","messages":[{"role":"tool","content":"go"}]}`)
+	f.Add("/v1/responses", `{"model":"m","input":[{"role":"user","content":"go"},{"type":"function_call","call_id":"a","name":"A","arguments":"{}"}]}`)
+	f.Add("/v1beta/models/m:generateContent", `{"contents":[{"parts":[{"text":"go"}]},{"role":"model","parts":[{"functionCall":{"name":"A"}}]}],"tools":[{"functionDeclarations":[{"name":"A","parameters":{"type":"array"}}]}]}`)
 	s, err := rehearsal.Parse("t.yaml", []byte(simple))
 	if err != nil {
 		f.Fatal(err)
 	}
 	h := New(s, Signed())
 	f.Fuzz(func(t *testing.T, path, body string) {
-		if path != "/v1/messages" {
+		if !slices.Contains([]string{"/v1/messages", "/v1/responses", "/v1beta/models/m:generateContent"}, path) {
 			path = "/v1/chat/completions"
 		}
 		if w := post(h, path, body); w.Code != 200 && w.Code != 400 {
