@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"belay/message"
 )
 
 // Class says who can do something about an error.
@@ -39,12 +41,14 @@ const MalformedTries = 2
 // Error is what a Client reports.
 type Error struct {
 	Class           Class
-	Kind            Kind          // "" where it is none of the kinds above
-	Code            string        // the provider's own, "" where it gave none
-	Field           string        // of the request, where the provider names one
-	Calls           []string      // names of the calls that a malformed reply wanted
-	Status          int           // HTTP status, 0 where there was none
-	RetryAfter      time.Duration // what the provider asked for, 0 where it did not
+	Kind            Kind           // "" where it is none of the kinds above
+	Code            string         // the provider's own, "" where it gave none
+	Field           string         // of the request, where the provider names one
+	Calls           []string       // names of the calls that a malformed reply wanted
+	RawStop         string         // the stop reason that had come by then, in the provider's words
+	Usage           *message.Usage // what the provider had counted by then: it is paid although there is no reply
+	Status          int            // HTTP status, 0 where there was none
+	RetryAfter      time.Duration  // what the provider asked for, 0 where it did not
 	ContextTooLarge bool
 	Message         string // for a person; says what to do where something can be done
 	Err             error

@@ -62,6 +62,9 @@ type Event struct {
 	Block *message.Block
 	Usage *message.Usage
 	Stop  message.StopReason // for TurnDone
+
+	RawStop   string // for TurnDone: the reason in the provider's words
+	Estimated bool   // for UsageReport: the provider counted nothing
 }
 
 // Client is one model at one provider. Stream yields events until TurnDone or an error; the error is an

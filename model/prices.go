@@ -29,7 +29,21 @@ var catalogue = []struct {
 	{"openai", "gpt-6-astra", 1_050_000, 10, 50, 1, 12.5},
 	{"openai", "gpt-5.6-sol", 1_050_000, 4, 20, 0.4, 5},
 	{"openai", "gpt-5.6-terra", 1_050_000, 2, 12, 0.2, 2.5},
+	{"gemini", "gemini-4-argon", 1_048_576, 4, 20, 0.2, 0},         // from 2026-12-01; 2 and 10 until the day before
+	{"gemini", "gemini-3.8-flash", 1_000_000, 0.75, 3.75, 0.75, 0}, // until 2026-12-31; what a cache read costs is not known, so it counts in full
 	{"openai", "gpt-5.6-luna", 1_050_000, 0.2, 1.2, 0.02, 0.25},
+}
+
+// CatalogueDate is when what is known of models was true.
+const CatalogueDate = "2026-11-30"
+
+// Catalogue returns all models of which something is known.
+func Catalogue() []Info {
+	var list []Info
+	for _, m := range catalogue {
+		list = append(list, Known(m.provider, m.name))
+	}
+	return list
 }
 
 // Known returns what is known of a model: window 0 and no price where nothing is. A name may carry a date,

@@ -137,3 +137,8 @@ func quirksOf(name string) quirks {
 	}
 	return quirks{}
 }
+
+// Models asks the server which models it has.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	return c.endpoint.Models(ctx, "/v1/models?limit=1000", c.header(model.Request{}))
+}

@@ -292,3 +292,11 @@ func marshal(v any) ([]byte, error) {
 	err := enc.Encode(v)
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
 }
+
+// Seen is what is known of a reply that fails.
+func (d *decoder) Seen() (*message.Usage, string) {
+	if !d.counted {
+		return nil, d.stop
+	}
+	return &d.usage, d.stop
+}

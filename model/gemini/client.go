@@ -66,7 +66,8 @@ func New(cfg Config) *Client {
 	c := &Client{info: model.Info{Provider: p.Name, Model: name}, quirks: quirksOf(name), effort: cfg.Effort,
 		refused: wire.Optional(wire.EarlierReasoning, "thinkingConfig", "includeThoughts", "thinkingLevel", "thinkingBudget")}
 	if base == own {
-		c.info = model.Known(p.Name, name)
+		c.info = model.Known(p.Account(), name)
+		c.info.Provider = p.Name
 	}
 	c.endpoint = wire.Endpoint{Provider: p.Name, Model: name, BaseURL: base, Key: cfg.Key, KeyEnv: p.KeyName(),
 		URLEnv: p.URLName(), HTTP: cfg.HTTP, Idle: cfg.Idle, Content: cfg.Content}
@@ -130,4 +131,9 @@ func quirksOf(name string) quirks {
 		}
 	}
 	return quirks{}
+}
+
+// Models asks the server which models it has.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	return c.endpoint.Models(ctx, "/models?pageSize=1000", c.header(model.Request{}))
 }

@@ -269,3 +269,6 @@ func (d *decoder) own(raw []byte) *message.Opaque {
 	o.Prefix = ""
 	return o
 }
+
+// Seen is what is known of a reply that fails.
+func (d *decoder) Seen() (*message.Usage, string) { return d.reply.Counted(), d.finish }

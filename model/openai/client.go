@@ -59,7 +59,8 @@ func New(cfg Config) *Client {
 	c := &Client{info: model.Info{Provider: p.Name, Model: cfg.Model}, effort: cfg.Effort,
 		refused: wire.Optional("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "reasoning_details", "strict", "store")}
 	if base == own { // elsewhere, a name says nothing about window and price
-		c.info = model.Known(p.Name, cfg.Model)
+		c.info = model.Known(p.Account(), cfg.Model)
+		c.info.Provider = p.Name
 	}
 	c.quirks = quirksOf(p.Name, base, cfg.Model)
 	c.endpoint = wire.Endpoint{Provider: p.Name, Model: cfg.Model, BaseURL: base, Key: cfg.Key, KeyEnv: p.KeyName(),
@@ -110,4 +111,9 @@ func header(e *wire.Endpoint, q quirks, req model.Request) http.Header {
 	}
 	e.Place(h, req)
 	return h
+}
+
+// Models asks the server which models it has.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	return c.endpoint.Models(ctx, "/models", c.header(model.Request{}))
 }

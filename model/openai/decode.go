@@ -37,6 +37,12 @@ var stops = map[string]message.StopReason{
 	"invalid_response": message.StopError,
 
 	"insufficient_system_resource": message.StopError,
+	"safety":                       message.StopRefusal,
+	"recitation":                   message.StopRefusal,
+	"prohibited_content":           message.StopRefusal,
+	"eos_token":                    message.StopEnd,
+	"complete":                     message.StopEnd,
+	"completed":                    message.StopEnd,
 }
 
 type chunk struct {
@@ -240,15 +246,20 @@ func (d *decoder) End(sentinel bool) ([]model.Event, error) {
 	}
 	stop := stops[d.finish]
 	switch {
+	case strings.HasPrefix(d.finish, "malformed"), strings.HasPrefix(d.finish, "function_call_filter"), d.finish == "unexpected_tool_call": // Google's, translated
+		return nil, &model.Error{Class: model.Transient, Kind: model.MalformedCall, Code: d.finish, Message: d.client.endpoint.Provider + ": the model wrote a tool call that cannot be read: " + d.finish}
 	case d.finish == "model_context_window_exceeded":
-		return nil, &model.Error{Class: model.Validation, Kind: model.ContextOverflow, ContextTooLarge: true, Message: "openai: the reply filled the context window"}
+		return nil, &model.Error{Class: model.Validation, Kind: model.ContextOverflow, ContextTooLarge: true, Message: d.client.endpoint.Provider + ": the reply filled the context window"}
 	case stop == message.StopError:
-		return nil, &model.Error{Class: model.Transient, Kind: model.Server, Message: "openai: the server broke the reply off: " + d.finish}
+		return nil, &model.Error{Class: model.Transient, Kind: model.Server, Code: d.finish, Message: d.client.endpoint.Provider + ": the server broke the reply off: " + d.finish}
 	case stop == message.StopEnd && d.refused:
 		stop = message.StopRefusal
 	}
 	if err := d.keep(); err != nil {
 		return nil, err
+	}
+	if d.reply.Empty() && d.reply.Counted() == nil && stop == message.StopEnd { // what some servers do with a prompt that does not fit
+		return nil, &model.Error{Class: model.Transient, Kind: model.Server, Code: "empty_response", Message: d.client.endpoint.Provider + ": the server ended the reply before it began"}
 	}
 	events, err := d.reply.Finish(d.finish, stop)
 	return append(held, events...), err
@@ -360,7 +371,7 @@ func (d *decoder) delta(x *delta) ([]model.Event, error) {
 			continue // an empty call is none
 		}
 		delta := stream.CallDelta{Index: t.Index, ID: stream.Join(t.ID), Name: stream.Join(t.Function.Name), Args: t.Function.Arguments}
-		if present(t.Extra) && d.client.quirks.signature {
+		if present(t.Extra) {
 			delta.Opaque = d.own(t.Extra)
 		}
 		if err := add(d.reply.Call(delta)); err != nil {
@@ -408,3 +419,6 @@ func (x *delta) reasoning() stream.Fragment {
 	}
 	return t
 }
+
+// Seen is what is known of a reply that fails.
+func (d *decoder) Seen() (*message.Usage, string) { return d.reply.Counted(), d.finish }

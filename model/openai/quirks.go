@@ -43,7 +43,6 @@ type quirks struct {
 	tags      bool // models may mark thinking by tags in the text
 	tight     bool // after results only the assistant may speak: what the user's side adds goes behind the last result
 	silentCut bool // drops the front of a prompt that does not fit, and says nothing
-	signature bool // calls carry Google's thought signatures
 }
 
 const newLimit, oldLimit = "max_completion_tokens", "max_tokens"
@@ -54,7 +53,7 @@ var servers = []quirks{
 	{provider: "azure", limit: newLimit, ids: shortID, keyHeader: "Api-Key", summaries: true},
 	{host: "openai.azure.com", limit: newLimit, ids: shortID, keyHeader: "Api-Key", summaries: true},
 	{host: "services.ai.azure.com", limit: newLimit, ids: shortID, keyHeader: "Api-Key"},
-	{host: "googleapis.com", limit: oldLimit, signature: true},
+	{host: "googleapis.com", limit: oldLimit},
 	{host: "amazonaws.com", limit: newLimit, ids: shortID, tags: true}, // no unknown fields
 	{host: "mistral.ai", limit: oldLimit, ids: nineID, reasoning: replayParts, tags: true, tight: true, noUsage: true, effort: "-"},
 	{host: "deepseek.com", limit: oldLimit, reasoning: replayThinking},

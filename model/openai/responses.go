@@ -228,3 +228,8 @@ func encoded(v any) ([]byte, error) {
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
+
+// Models asks the server which models it has.
+func (c *Responses) Models(ctx context.Context) ([]string, error) {
+	return c.endpoint.Models(ctx, "/models", c.header(model.Request{}))
+}

@@ -91,6 +91,7 @@ type items struct {
 	last    int
 	refused bool
 	ended   bool
+	raw     string // stop reason
 }
 
 func newItems(c *Responses, req model.Request) *items {
@@ -336,6 +337,10 @@ var declines = map[string]bool{"bio_policy": true, "cyber_policy": true, "misali
 // finish ends the reply: with the items of the whole response where none were streamed.
 func (d *items) finish(r *response) ([]model.Event, error) {
 	var events []model.Event
+	d.raw = r.Status
+	if r.Incomplete != nil && r.Incomplete.Reason != "" {
+		d.raw = r.Incomplete.Reason
+	}
 	if r.Usage != nil && r.Usage.Input != nil {
 		d.reply.Usage(r.Usage.neutral())
 	}
@@ -369,17 +374,14 @@ func (d *items) finish(r *response) ([]model.Event, error) {
 		}
 		events = append(events, more...)
 	}
-	raw, stop := r.Status, message.StopReason("")
+	stop := message.StopReason("")
 	switch r.Status {
 	case "completed", "done":
 		if stop = message.StopEnd; d.refused {
 			stop = message.StopRefusal
 		}
 	case "incomplete":
-		if r.Incomplete != nil {
-			raw = r.Incomplete.Reason
-		}
-		stop = incompletes[raw]
+		stop = incompletes[d.raw]
 		if stop == "" { // not complete, whatever the reason: nothing in it may be executed
 			stop = message.StopLength
 		}
@@ -387,7 +389,7 @@ func (d *items) finish(r *response) ([]model.Event, error) {
 		return nil, &model.Error{Class: model.Transient, Kind: model.Server, Message: d.client.endpoint.Provider + ": the server cancelled the response"}
 	}
 	d.ended = true
-	more, err := d.reply.Finish(raw, stop)
+	more, err := d.reply.Finish(d.raw, stop)
 	return append(events, more...), err
 }
 
@@ -406,3 +408,6 @@ var incompletes = map[string]message.StopReason{
 	"steered":           message.StopPause,
 	"pause_turn":        message.StopPause,
 }
+
+// Seen is what is known of a reply that fails.
+func (d *items) Seen() (*message.Usage, string) { return d.reply.Counted(), d.raw }

@@ -139,6 +139,9 @@ func (r *Reply) TextOf(key int) string {
 	return ""
 }
 
+// Counted is the usage reported so far, nil where there was none.
+func (r *Reply) Counted() *message.Usage { return r.usage }
+
 // Usage replaces what was reported before.
 func (r *Reply) Usage(u message.Usage) { r.usage = &u }
 
@@ -195,13 +198,14 @@ func (r *Reply) Finish(raw string, stop message.StopReason) ([]model.Event, erro
 	if err != nil {
 		return nil, err
 	}
-	if r.usage == nil { // bounds on tokens must bite with servers that do not count, too
+	estimated := r.usage == nil
+	if estimated { // bounds on tokens must bite with servers that do not count, too
 		u := Estimate(r.req, blocks)
 		r.usage = &u
 	}
 	return append(events,
-		model.Event{Kind: model.UsageReport, Usage: r.usage},
-		model.Event{Kind: model.TurnDone, Stop: stop}), nil
+		model.Event{Kind: model.UsageReport, Usage: r.usage, Estimated: estimated},
+		model.Event{Kind: model.TurnDone, Stop: stop, RawStop: raw}), nil
 }
 
 func (r *Reply) taken(id string) bool {

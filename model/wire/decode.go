@@ -9,6 +9,7 @@ import (
 	"iter"
 	"net/http"
 
+	"belay/message"
 	"belay/model"
 	"belay/model/stream"
 )
@@ -23,6 +24,8 @@ type Dialect interface {
 	Ended() bool
 	// End takes the end of the stream; sentinel says that [DONE] announced it.
 	End(sentinel bool) ([]model.Event, error)
+	// Seen is what had been counted and the stop reason that had come, for a reply that fails.
+	Seen() (usage *message.Usage, rawStop string)
 }
 
 // Decode turns an answer into events: a stream, a whole reply, or an error in any place where servers put one.
@@ -44,7 +47,7 @@ func (e *Endpoint) Decode(resp *http.Response, d Dialect) iter.Seq2[model.Event,
 			return
 		case shape == JSON:
 			events, err := e.whole(r, d)
-			tell(yield, events, err)
+			tell(yield, events, witness(err, d))
 			return
 		}
 		reader := stream.NewReader(r)
@@ -80,13 +83,22 @@ func (e *Endpoint) Decode(resp *http.Response, d Dialect) iter.Seq2[model.Event,
 				body.Ending(reportGrace)
 			}
 			if err != nil {
-				err = Broken(err)
+				err = witness(Broken(err), d)
 			}
 			if !tell(yield, events, err) || done {
 				return
 			}
 		}
 	}
+}
+
+// witness adds to a failure what is known of the reply that failed.
+func witness(err error, d Dialect) error {
+	var m *model.Error
+	if errors.As(err, &m) {
+		m.Usage, m.RawStop = d.Seen()
+	}
+	return err
 }
 
 // orOf prefers what the dialect says about an early end, and adds the line that caused it.
