@@ -80,13 +80,17 @@ func (s *session) describe(request model.Request, hashes projection.Hashes) (jou
 // attempt calls the model until it answers, for as long as trying again may help.
 func (s *session) attempt(ctx context.Context, request model.Request) (reply model.Reply, attempts int, err error) {
 	wait := firstWait
+	malformed := 0
 	for attempts = 1; ; attempts++ {
 		reply, err = s.stream(ctx, request)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errClientPanic) {
 			return reply, attempts, err
 		}
 		failure := model.AsError(err)
-		if !failure.Retryable() || attempts == maxAttempts {
+		if failure.Kind == model.MalformedCall {
+			malformed++
+		}
+		if !failure.Retryable() || attempts == maxAttempts || malformed > model.MalformedTries {
 			return reply, attempts, failure
 		}
 		pause := wait + rand.N(wait/2)

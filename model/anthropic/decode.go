@@ -58,6 +58,9 @@ type usage struct {
 	Output     *int64 `json:"output_tokens"`
 	CacheRead  *int64 `json:"cache_read_input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
+	Details    struct {
+		Thinking *int64 `json:"thinking_tokens"`
+	} `json:"output_tokens_details"`
 }
 
 // opening is the start of a block.
@@ -169,7 +172,7 @@ func (d *decoder) count(u *usage) {
 	for _, f := range []struct {
 		from *int64
 		to   *int64
-	}{{u.Input, &d.usage.Input}, {u.Output, &d.usage.Output}, {u.CacheRead, &d.usage.CacheRead}, {u.CacheWrite, &d.usage.CacheWrite}} {
+	}{{u.Input, &d.usage.Input}, {u.Output, &d.usage.Output}, {u.CacheRead, &d.usage.CacheRead}, {u.CacheWrite, &d.usage.CacheWrite}, {u.Details.Thinking, &d.usage.Reasoning}} {
 		if f.from != nil {
 			*f.to = max(*f.from, 0)
 		}

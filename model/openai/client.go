@@ -57,7 +57,7 @@ func New(cfg Config) *Client {
 	}
 	base := baseURL(cfg.BaseURL, own)
 	c := &Client{info: model.Info{Provider: p.Name, Model: cfg.Model}, effort: cfg.Effort,
-		refused: wire.Optional("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "reasoning_details", "strict", "store")}
+		refused: wire.Optional("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "reasoning_details", "reasoning_content")}
 	if base == own { // elsewhere, a name says nothing about window and price
 		c.info = model.Known(p.Account(), cfg.Model)
 		c.info.Provider = p.Name

@@ -103,6 +103,8 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 			return false
 		case p.Kind != message.KindThinking || c.quirks.reasoning == replayThinking:
 			return true
+		case c.quirks.reasoning == echoThinking:
+			return !c.refused.Has("reasoning_content")
 		}
 		return c.quirks.reasoning != dropThinking && c.own(p)
 	}
@@ -165,7 +167,7 @@ func (c *Client) turns(m message.Message) []turn {
 		}
 		t.Content = parts
 	}
-	if m.Role == message.Assistant && c.quirks.reasoning == replayThinking {
+	if m.Role == message.Assistant && (c.quirks.reasoning == replayThinking || thinking != "") {
 		t.Reasoning = &thinking
 	}
 	return append(turns, t)

@@ -12,6 +12,7 @@ type reasoning int
 
 const (
 	dropThinking   reasoning = iota
+	echoThinking             // reasoning_content where there was some: templates of models that think between calls read it
 	replayThinking           // reasoning_content with every assistant message, else the server refuses the conversation
 	replayParts              // as the parts of content in which it came
 	replayDetails            // reasoning_details, unchanged: they carry the signatures of who stands behind
@@ -69,11 +70,11 @@ var servers = []quirks{
 	{host: "minimaxi.com", limit: oldLimit, tags: true, effort: "-"},
 	{host: "aliyuncs.com", limit: oldLimit, effort: "-"},
 	{provider: "ollama", name: "mistral", limit: oldLimit, ids: nineID, tags: true, tight: true, silentCut: true},
-	{provider: "ollama", limit: oldLimit, tags: true, silentCut: true},
+	{provider: "ollama", limit: oldLimit, tags: true, silentCut: true, reasoning: echoThinking},
 	{name: "mistral", limit: oldLimit, ids: nineID, tags: true, tight: true}, // local servers take the id rule from the model's template
 	{name: "devstral", limit: oldLimit, ids: nineID, tags: true, tight: true},
 	{name: "magistral", limit: oldLimit, ids: nineID, tags: true, tight: true},
-	{limit: oldLimit, tags: true},
+	{limit: oldLimit, tags: true, reasoning: echoThinking},
 }
 
 func quirksOf(provider, base, name string) quirks {

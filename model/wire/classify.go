@@ -231,8 +231,8 @@ func parse(body []byte) (report, bool) {
 	if r.Detail == "" {
 		r.Detail = scalar(inner.Metadata.Raw)
 	}
-	if r.Type == "" {
-		r.Type = scalar(inner.Status)
+	if s := scalar(inner.Status); s != "" && r.Type == "" { // Google's: the code is the HTTP status, the status is a name
+		r.Type, r.Code = r.Code, s
 	}
 	if inner.Inner.Code != "" && r.Code == "" {
 		r.Code = inner.Inner.Code
