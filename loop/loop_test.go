@@ -413,6 +413,11 @@ func TestModelErrors(t *testing.T) {
 	if err != nil || out.Exit != loop.ExitUnverified || len(r.model.asked) != 3 || out.Turns != 1 {
 		t.Errorf("two busy answers should pass unnoticed: %+v, %v", out, err)
 	}
+	garbled := &model.Error{Class: model.Transient, Kind: model.MalformedCall, Message: "a call in the text"}
+	r = &rig{world: &world{}, model: &script{replies: answer, errs: map[int]error{0: garbled, 1: garbled, 2: garbled}}}
+	if out, err = r.run(t, t.Context()); err != nil || len(r.model.asked) != 1+model.MalformedTries || out.Exit == loop.ExitUnverified {
+		t.Errorf("a model that writes no sound call is asked again twice, not %d times: %+v, %v", len(r.model.asked)-1, out, err)
+	}
 	wrongKey := &model.Error{Class: model.Environment, Status: 401, Message: "wrong key"}
 	r = &rig{world: &world{}, model: &script{replies: answer, errs: map[int]error{0: wrongKey}}}
 	if out, err = r.run(t, t.Context()); err != nil || out.Exit != loop.ExitEnvironment || len(r.model.asked) != 1 {

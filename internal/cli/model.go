@@ -139,13 +139,16 @@ func (a *app) askForModels(ctx context.Context, provider string, keyFiles map[st
 	if at {
 		spec += "@" + url
 	}
-	client, err := harness.Connect(spec, keyFiles)
+	if _, known := model.ProviderNamed(strings.ToLower(name)); !known {
+		return usagef("%s lists no models: name a provider, such as ollama or anthropic; belay model ls shows all", render.Line(provider))
+	}
+	client, err := connect(spec, keyFiles)
 	if err != nil {
 		return err
 	}
 	asked, ok := client.(lister)
 	if !ok {
-		return usagef("%s lists no models: name a provider, such as ollama or anthropic", render.Line(provider))
+		return fmt.Errorf("the client of %s cannot list models", render.Line(provider))
 	}
 	names, err := asked.Models(ctx)
 	if err != nil {
@@ -164,6 +167,15 @@ func (a *app) askForModels(ctx context.Context, provider string, keyFiles map[st
 		names[i] = render.Line(spec)
 	}
 	return a.lines(names...)
+}
+
+// connect makes a client; a key that is missing is the environment's, as in a run.
+func connect(spec string, keyFiles map[string]string) (model.Client, error) {
+	client, err := harness.Connect(spec, keyFiles)
+	if errors.Is(err, keys.ErrMissing) {
+		return nil, &model.Error{Class: model.Environment, Kind: model.Auth, Message: err.Error()}
+	}
+	return client, err
 }
 
 // sign is the outcome of a ping.
@@ -197,7 +209,7 @@ called, 7 for a key, an address, a quota or a network that does not work.`,
 			if err != nil {
 				return err
 			}
-			client, err := harness.Connect(args[0], s.KeyFiles)
+			client, err := connect(args[0], s.KeyFiles)
 			if err != nil {
 				return err
 			}
