@@ -89,7 +89,7 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 	if !readable && (status < 300 || bytes.HasPrefix(bytes.TrimSpace(body), []byte("<"))) && status != 413 && status < 500 && status != 429 {
 		return e.NotAServer(status)
 	}
-	if r.Type == ScriptErrorType {
+	if r.Type == ScriptErrorType || r.Code == ScriptErrorType {
 		return &model.Error{Class: model.Script, Message: r.Message}
 	}
 	if status < 300 {
