@@ -35,6 +35,7 @@ type Config struct {
 	AllowWide bool              // let Workspace be / or the home directory
 	Home      string            // belay's state; "" is DefaultHome()
 	Model     string            // see model.ParseSpec; "" takes a local server that lists a model
+	Effort    string            // how much the model is to think, one of Efforts; "" leaves it to the model
 	Client    model.Client      // used instead of Model where it is set
 	Verify    []string          // shell commands that must pass; none means: detect
 	Mode      policy.Mode       // "" is policy.Edit

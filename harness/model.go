@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"belay/internal/keys"
@@ -49,18 +50,24 @@ func chooseModel(ctx context.Context, cfg Config) (client model.Client, spec str
 			return nil, "", err
 		}
 	}
-	client, err = connect(found, cfg.Model != "", cfg.KeyFiles)
+	client, err = connect(found, cfg.Model != "", cfg.Effort, cfg.KeyFiles)
 	return client, found.String(), err
 }
 
+// Efforts are the levels of thinking that can be asked for. Not every model knows all of them.
+var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
 // connect makes the client of a spec. It asks nobody yet. A server that nobody named gets no key.
-func connect(spec model.Spec, named bool, files map[string]string) (model.Client, error) {
+func connect(spec model.Spec, named bool, effort string, files map[string]string) (model.Client, error) {
 	if spec.Provider == "rehearsal" {
 		script, err := rehearsal.Load(spec.Name)
 		if err != nil {
 			return nil, err
 		}
 		return rehearsal.New(script), nil
+	}
+	if effort != "" && !slices.Contains(Efforts, effort) {
+		return nil, &UsageError{fmt.Errorf("there is no effort %q: it is %s", effort, strings.Join(Efforts, ", "))}
 	}
 	p, base, key, err := credentials(spec, files)
 	if err != nil {
@@ -72,13 +79,13 @@ func connect(spec model.Spec, named bool, files map[string]string) (model.Client
 	}
 	switch p.Speaks(base) {
 	case model.Anthropic:
-		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal}), nil
+		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal, Effort: effort}), nil
 	case model.OpenAIChat:
-		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal}), nil
+		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: effort}), nil
 	case model.OpenAIResponses:
-		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal}), nil
+		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: effort}), nil
 	case model.Gemini:
-		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal}), nil
+		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: effort}), nil
 	}
 	return nil, fmt.Errorf("no client for the provider %q", spec.Provider)
 }
@@ -116,5 +123,5 @@ func Connect(text string, keyFiles map[string]string) (model.Client, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	return connect(spec, true, keyFiles)
+	return connect(spec, true, "", keyFiles)
 }

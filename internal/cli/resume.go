@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -20,6 +21,7 @@ type resumeFlags struct {
 
 func (a *app) resumeCommand() *cobra.Command {
 	var f resumeFlags
+	var effort string
 	cmd := &cobra.Command{
 		Use:   `resume RUN ["message"|-|@file]`,
 		Short: "Go on with a run that stands still",
@@ -57,7 +59,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
-			cfg.Protect, cfg.KeyFiles = s.Protect, s.KeyFiles
+			cfg.Protect, cfg.KeyFiles, cfg.Effort = s.Protect, s.KeyFiles, effort
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)
@@ -68,6 +70,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	flags.SortFlags = false
 	f.boundFlags.register(flags, journal.Bounds{})
 	flags.StringVar(&f.model, "model", "", "another model from here on")
+	flags.StringVar(&effort, "effort", "", "how much the model is to think from here on: "+strings.Join(harness.Efforts, ", "))
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
 	f.outputFlags.register(flags)
 	a.completeFlags(cmd)

@@ -62,8 +62,10 @@ is reached pauses the run; its last line is the command that goes on.`,
 	}
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&f.cfg.Model, "model", "", "the `model`: anthropic:NAME, openai:NAME, gemini:NAME, openai:NAME@URL or rehearsal:FILE (default: a local server, if one answers)")
+	cmd.Flags().StringVar(&f.cfg.Effort, "effort", "", "how much the model is to think: "+strings.Join(harness.Efforts, ", ")+" (default: as the model likes)")
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
+	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
 

@@ -3,6 +3,8 @@ package anthropic
 
 import (
 	"context"
+	"encoding/json"
+	"fmt"
 	"iter"
 	"net/http"
 	"strings"
@@ -25,6 +27,7 @@ type Config struct {
 	Model         string
 	BaseURL       string         // "" is DefaultBaseURL; a path that ends in /v1 is taken as well
 	Key           func() string  // the API key; nil for servers that want none
+	Effort        string         // how much to think: low, medium, high, xhigh, max; "" leaves it to the model
 	Version       string         // of the API; "" is the newest there, the oldest for compatible servers
 	HTTP          *http.Client   // nil is belay's own
 	Idle          time.Duration  // longest silence of the connection; 0 is two minutes, ten for a local server
@@ -39,6 +42,7 @@ type Client struct {
 	version  string
 	info     model.Info
 	quirks   quirks
+	effort   string
 }
 
 var (
@@ -52,7 +56,7 @@ func New(cfg Config) *Client {
 	if base == "" {
 		base = DefaultBaseURL
 	}
-	c := &Client{version: cfg.Version, quirks: quirksOf(cfg.Model)}
+	c := &Client{version: cfg.Version, quirks: quirksOf(cfg.Model), effort: cfg.Effort}
 	if c.version == "" {
 		c.version = compatibleVersion
 		if base == DefaultBaseURL {
@@ -112,21 +116,60 @@ type quirks struct {
 	prefix    string // of the model's name
 	maxOutput int64  // tokens asked for where the request does not say; max_tokens is mandatory
 	thinking  string // the thinking field: newer models talk between calls only inside of thinking, silent unless summarized
+	effort    effort // how to say how much to think
 }
+
+// effort is how a model is told how much to think.
+type effort int
+
+const (
+	noEffort     effort = iota
+	outputEffort        // output_config.effort, beside adaptive thinking
+	budgetEffort        // thinking.budget_tokens, in tokens
+)
 
 const summarized = `{"type":"adaptive","display":"summarized"}`
 
 // models is the quirk table; the first row whose prefix fits counts. State: 2026-11.
 var models = []quirks{
-	{"claude-fable-5", 64_000, summarized},
-	{"claude-mythos-5", 64_000, summarized},
-	{"claude-opus-5", 64_000, summarized},
-	{"claude-sonnet-5", 64_000, summarized},
-	{"claude-haiku-5", 64_000, summarized},
-	{"claude-haiku-4-5", 32_000, ""},
-	{"claude-sonnet-4", 32_000, ""},
-	{"claude-opus-4", 32_000, ""},
-	{"", 8_192, ""},
+	{"claude-fable-5", 64_000, summarized, outputEffort},
+	{"claude-mythos-5", 64_000, summarized, outputEffort},
+	{"claude-opus-5", 64_000, summarized, outputEffort},
+	{"claude-sonnet-5", 64_000, summarized, outputEffort},
+	{"claude-haiku-5", 64_000, summarized, outputEffort},
+	{"claude-opus-4-6", 32_000, "", outputEffort},
+	{"claude-opus-4-7", 32_000, "", outputEffort},
+	{"claude-opus-4-8", 32_000, "", outputEffort},
+	{"claude-sonnet-4-6", 32_000, "", outputEffort},
+	{"claude-haiku-4-5", 32_000, "", budgetEffort},
+	{"claude-sonnet-4-5", 32_000, "", budgetEffort},
+	{"claude-opus-4-5", 32_000, "", budgetEffort},
+	{"claude-sonnet-4", 32_000, "", noEffort},
+	{"claude-opus-4", 32_000, "", noEffort},
+	{"", 8_192, "", noEffort},
+}
+
+// budgets are what the levels of effort are in tokens, for models that want those.
+var budgets = map[string]int64{"minimal": 1024, "low": 2048, "medium": 8192, "high": 16384, "xhigh": 24576, "max": 31_000}
+
+// thought fills in how a request asks for thinking.
+func (c *Client) thought(b *body) {
+	if c.quirks.thinking != "" {
+		b.Thinking = json.RawMessage(c.quirks.thinking)
+	}
+	switch {
+	case c.effort == "":
+	case c.quirks.effort == outputEffort:
+		b.Thinking = json.RawMessage(summarized)
+		b.Output = &outputConfig{Effort: c.effort}
+		if c.effort == "none" || c.effort == "minimal" { // which this dialect has no words for
+			b.Output.Effort = "low"
+		}
+	case c.quirks.effort == budgetEffort:
+		if budget := min(budgets[c.effort], b.MaxTokens-1); budget >= 1024 { // less is refused
+			b.Thinking = json.RawMessage(fmt.Sprintf(`{"type":"enabled","budget_tokens":%d}`, budget))
+		}
+	}
 }
 
 func quirksOf(name string) quirks {

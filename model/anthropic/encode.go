@@ -23,9 +23,14 @@ type body struct {
 	MaxTokens int64           `json:"max_tokens"`
 	Stream    bool            `json:"stream"`
 	Thinking  json.RawMessage `json:"thinking,omitempty"`
+	Output    *outputConfig   `json:"output_config,omitempty"`
 	Tools     []toolSpec      `json:"tools,omitempty"`
 	System    []any           `json:"system,omitempty"`
 	Messages  []turn          `json:"messages"`
+}
+
+type outputConfig struct {
+	Effort string `json:"effort,omitempty"`
 }
 
 type toolSpec struct {
@@ -64,9 +69,7 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 	if b.MaxTokens <= 0 {
 		b.MaxTokens = c.quirks.maxOutput
 	}
-	if c.quirks.thinking != "" {
-		b.Thinking = json.RawMessage(c.quirks.thinking)
-	}
+	c.thought(&b)
 	for _, t := range req.Tools {
 		schema := t.Schema
 		if len(schema) == 0 {
