@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"belay/message"
 	"belay/model"
@@ -206,5 +207,40 @@ func BenchmarkDecode(b *testing.B) {
 				}
 			}
 		})
+	}
+}
+
+// TestStall holds that a stream which goes silent on an open connection is given up, in every dialect.
+func TestStall(t *testing.T) {
+	s, err := rehearsal.Parse("s.yaml", []byte("version: 1\nturns: [{say: hello there, cut_stream: {after: 4, how: stall}}]\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	const idle = 100 * time.Millisecond
+	for name, connect := range map[string]func(url string) model.Client{
+		"anthropic": func(url string) model.Client {
+			return anthropic.New(anthropic.Config{Model: "m", BaseURL: url, Idle: idle})
+		},
+		"chat": func(url string) model.Client {
+			return openai.New(openai.Config{Model: "m", BaseURL: url, Idle: idle})
+		},
+		"responses": func(url string) model.Client {
+			return openai.NewResponses(openai.Config{Model: "m", BaseURL: url, Idle: idle})
+		},
+		"gemini": func(url string) model.Client {
+			return gemini.New(gemini.Config{Model: "m", BaseURL: url, Idle: idle})
+		},
+	} {
+		server := httptest.NewServer(serve.New(s))
+		c := connect(server.URL)
+		req := model.Request{Messages: []message.Message{message.UserText("go")}}
+		if _, err := model.Collect(c.Stream(t.Context(), req), nil); err == nil || !strings.Contains(err.Error(), "silent") || !model.AsError(err).Retryable() {
+			t.Errorf("%s: %v", name, err)
+		}
+		if reply, err := model.Collect(c.Stream(t.Context(), req), nil); err != nil || message.PlainText(reply.Blocks) != "hello there" {
+			t.Errorf("%s, again: %+v %v", name, reply, err)
+		}
+		server.CloseClientConnections()
+		server.Close()
 	}
 }

@@ -273,6 +273,11 @@ func faults(t *testing.T, make Make) {
 		`{say: x, expect: {last_result_contains: x}}`:          {Class: model.Script, Message: "not in the request at all"},
 		`{say: x, cut_stream: true}`:                           {Class: model.Transient, Message: "ended before"},
 		`{calls: [{tool: A, args: {x: 1}}], cut_stream: 1000}`: {Class: model.Transient, Message: "ended before"},
+
+		`{say: x, cut_stream: {how: reset}}`:                                       {Class: model.Transient, Message: "ended before"},
+		`{say: x, cut_stream: {how: garbled}}`:                                     {Class: model.Transient, Message: "ended before"},
+		`{calls: [{tool: A, args: {x: 1}}], cut_stream: {bytes: 100, how: reset}}`: {Class: model.Transient, Message: "ended before"},
+		`{say: x, cut_stream: {after: 1, how: error}, drip: 1ms}`:                  {Class: model.Transient, Message: "overloaded"},
 		tooLarge: {Class: model.Validation, Status: 400, ContextTooLarge: true},
 	} {
 		script := "version: 1\nturns: [" + text + "]\n"
@@ -286,7 +291,7 @@ func faults(t *testing.T, make Make) {
 			t.Errorf("%s: %+v, error %v", text, got, err)
 			continue
 		}
-		if e.Class != want.Class || e.Status != want.Status || e.RetryAfter != want.RetryAfter || e.ContextTooLarge != want.ContextTooLarge || !strings.Contains(e.Message, want.Message) {
+		if e.Class != want.Class || (e.Status != want.Status && !strings.Contains(text, "how: error")) || e.RetryAfter != want.RetryAfter || e.ContextTooLarge != want.ContextTooLarge || !strings.Contains(e.Message, want.Message) {
 			t.Errorf("%s:\n got %+v\nwant %+v", text, *e, want)
 		}
 		_, err = model.Collect(c.Stream(t.Context(), ask), nil)

@@ -48,6 +48,11 @@ func (c *Client) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 				return
 			}
 		}
+		if cut != nil {
+			if err := cut.Error(); err != nil {
+				yield(model.Event{}, err)
+			}
+		}
 	}
 }
 

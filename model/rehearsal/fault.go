@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"fmt"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -36,6 +37,39 @@ func classOf(status int) model.Class {
 // Cut ends a stream before its terminal event.
 type Cut struct {
 	After int // events that still arrive; negative is half of them
+	Bytes int // of the body that still arrive over HTTP, instead of After; 0 is not said
+	How   Break
+}
+
+// Break is how a stream ends that is cut.
+type Break string
+
+const (
+	BreakEnd     Break = ""        // it just ends
+	BreakReset   Break = "reset"   // the connection is torn down
+	BreakError   Break = "error"   // the provider reports an error in the stream
+	BreakStall   Break = "stall"   // nothing more comes, and the connection stays open
+	BreakGarbled Break = "garbled" // half of an event comes, and then what is no event
+)
+
+var breaks = []Break{BreakReset, BreakError, BreakStall, BreakGarbled}
+
+// Error is what a client in process makes of the break; nil where the stream just ends.
+func (c Cut) Error() error {
+	switch c.How {
+	case BreakError:
+		return c.Reported()
+	case BreakStall:
+		return &model.Error{Class: model.Transient, Kind: model.StreamTruncated, Message: "the script's stream went silent"}
+	case BreakReset, BreakGarbled:
+		return &model.Error{Class: model.Transient, Kind: model.StreamTruncated, Message: "the stream ended before the reply did"}
+	}
+	return nil
+}
+
+// Reported is the error that a provider reports in its stream.
+func (c Cut) Reported() *model.Error {
+	return &model.Error{Class: model.Transient, Kind: model.Overloaded, Status: 529, Message: "the script breaks the stream off: overloaded"}
 }
 
 // Of returns how many of total events arrive: never the last one.
@@ -90,11 +124,39 @@ func readCut(n yaml.Node) (*Cut, error) {
 		}
 		return &Cut{After: -1}, nil
 	}
-	if n.Kind() != yaml.Number {
-		return nil, n.Wrong("cut_stream", "true, or how many events arrive")
+	if n.Kind() == yaml.Number {
+		after, err := n.Int("cut_stream", 0, 1_000_000)
+		return &Cut{After: int(after)}, err
 	}
-	after, err := n.Int("cut_stream", 0, 1_000_000)
-	return &Cut{After: int(after)}, err
+	if n.Kind() != yaml.Mapping {
+		return nil, n.Wrong("cut_stream", "true, how many events arrive, or after, bytes and how")
+	}
+	fields, err := n.Fields("cut_stream", cutKeys...)
+	if err != nil {
+		return nil, err
+	}
+	c := Cut{After: -1}
+	for _, f := range fields {
+		var number int64
+		switch f.Name {
+		case "after":
+			number, err = f.Value.Int("after", 0, 1_000_000)
+			c.After = int(number)
+		case "bytes":
+			number, err = f.Value.Int("bytes", 1, 1<<30)
+			c.Bytes = int(number)
+		case "how":
+			var how string
+			how, err = f.Value.Text("how")
+			if c.How = Break(how); err == nil && !slices.Contains(breaks, c.How) {
+				err = f.Value.Errorf("a stream does not break by %q: how is one of %v", how, breaks)
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &c, nil
 }
 
 // Spent remembers which failures and cuts were sent: each is used up once it was. The zero value is ready, and

@@ -19,12 +19,13 @@ var (
 	scriptKeys  = []string{"version", "name", "model", "turns", "when", "otherwise"}
 	modelKeys   = []string{"context_window", "price"}
 	priceKeys   = []string{"input", "output", "cache_read", "cache_write"}
-	replyKeys   = []string{"say", "thinking", "calls", "expect", "stop", "usage", "error", "cut_stream", "delay"}
+	replyKeys   = []string{"say", "thinking", "calls", "expect", "stop", "usage", "error", "cut_stream", "delay", "drip"}
 	turnKeys    = append(slices.Clone(replyKeys), "repeat")
 	repeatKeys  = append([]string{"times", "turns"}, replyKeys...)
 	whenKeys    = append([]string{"purpose"}, replyKeys...)
 	callKeys    = []string{"tool", "args", "bad_args"}
 	usageKeys   = []string{"input", "output", "cache_read", "cache_write"}
+	cutKeys     = []string{"after", "bytes", "how"}
 	failureKeys = []string{"status", "retry_after", "message", "context_too_large"}
 )
 
@@ -288,6 +289,8 @@ func readReply(n yaml.Node, what string, repeated bool, allowed []string) (Turn,
 			t.Cut, err = readCut(f.Value)
 		case "delay":
 			t.Delay, err = f.Value.Duration("delay", time.Hour)
+		case "drip":
+			t.Drip, err = f.Value.Duration("drip", time.Minute)
 		}
 		if err != nil {
 			return t, err

@@ -172,7 +172,7 @@ func TestMistakesAreLocated(t *testing.T) {
 		{"error without status", turns("error: {retry_after: 1}"), `error needs a status`},
 		{"error status", turns("error: {status: 200}"), `status must be a whole number from 400 to 599, not 200`},
 		{"cut of nothing", turns("cut_stream: true"), `cuts the stream of an empty reply`},
-		{"cut word", turns("{say: x, cut_stream: soon}"), `cut_stream must be true, or how many events arrive, not text`},
+		{"cut word", turns("{say: x, cut_stream: soon}"), `cut_stream must be true, how many events arrive, or after, bytes and how, not text`},
 		{"delay", turns("{say: x, delay: 5}"), `delay must be a duration such as "200ms"`},
 		{"negative delay", turns("{say: x, delay: -5s}"), `delay must be a duration from 0s to 1h`},
 		{"negative usage", turns("{say: x, usage: {input: -1}}"), `input must be a whole number from 0`},
@@ -210,7 +210,7 @@ func TestMistakesAreLocated(t *testing.T) {
 
 func TestErrorShowsTheLine(t *testing.T) {
 	_, err := Parse("bad.yaml", []byte("version: 1\nturns:\n  - say: hi\n    stpo: end\n"))
-	want := `bad.yaml:4:5: unknown key "stpo" in a turn; allowed: say, thinking, calls, expect, stop, usage, error, cut_stream, delay, repeat
+	want := `bad.yaml:4:5: unknown key "stpo" in a turn; allowed: say, thinking, calls, expect, stop, usage, error, cut_stream, delay, drip, repeat
   4 |     stpo: end
   ` + "  " + `      ^`
 	if err == nil || err.Error() != want {
@@ -224,7 +224,7 @@ func TestDocumentNamesEveryKey(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys := append([]string{"purpose", "times"}, resultKinds...)
-	for _, list := range [][]string{scriptKeys, modelKeys, priceKeys, turnKeys, callKeys, usageKeys, failureKeys} {
+	for _, list := range [][]string{scriptKeys, modelKeys, priceKeys, turnKeys, callKeys, usageKeys, failureKeys, cutKeys} {
 		keys = append(keys, list...)
 	}
 	for _, p := range places {

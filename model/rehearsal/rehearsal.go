@@ -51,6 +51,7 @@ type Turn struct {
 	Failure *Failure // sent instead of the reply, once
 	Cut     *Cut     // breaks the stream, once
 	Delay   time.Duration
+	Drip    time.Duration // between the pieces of a stream over HTTP
 
 	hasReply bool // without one, the failure is all there is and stays
 	varies   bool // holds {{n}}

@@ -436,3 +436,5 @@ func (d *anthropicDialect) fault(status int, e *model.Error) any {
 	}
 	return map[string]any{"type": "error", "error": map[string]any{"type": kind, "message": text}, "request_id": "req_rehearsal"}
 }
+
+func (d *anthropicDialect) broken(e *model.Error) any { return d.fault(e.Status, e) }

@@ -416,3 +416,5 @@ func (d *geminiDialect) fault(status int, e *model.Error) any {
 	}
 	return map[string]any{"error": body}
 }
+
+func (d *geminiDialect) broken(e *model.Error) any { return d.fault(http.StatusServiceUnavailable, e) }

@@ -297,3 +297,5 @@ func (d *openaiDialect) fault(status int, e *model.Error) any {
 	}
 	return map[string]any{"error": map[string]any{"message": e.Message, "type": kind, "param": nil, "code": code}}
 }
+
+func (d *openaiDialect) broken(e *model.Error) any { return d.fault(e.Status, e) }

@@ -6,8 +6,8 @@ import (
 	"unicode/utf8"
 )
 
-// write sends the events in pieces that do not care for lines, events or characters, as a network does.
-func write(w http.ResponseWriter, frames []frame) {
+// render lays events end to end.
+func render(frames []frame) []byte {
 	var b bytes.Buffer
 	for _, f := range frames {
 		if f.name != "" {
@@ -21,12 +21,16 @@ func write(w http.ResponseWriter, frames []frame) {
 		}
 		b.WriteString("\n\n")
 	}
+	return b.Bytes()
+}
+
+// write sends a stream in pieces that do not care for lines, events or characters, as a network does.
+func write(w http.ResponseWriter, rest []byte, pause func()) {
 	control := http.NewResponseController(w)
-	if b.Len() == 0 {
+	if len(rest) == 0 {
 		_ = control.Flush() // cut before anything: only the header arrives
 		return
 	}
-	rest := b.Bytes()
 	for i := 0; len(rest) > 0; i++ {
 		n := within(rest, []int{13, 200, 61, 1024, 4096}[i%5])
 		if _, err := w.Write(rest[:n]); err != nil {
@@ -35,7 +39,9 @@ func write(w http.ResponseWriter, frames []frame) {
 		if control.Flush() != nil {
 			return
 		}
-		rest = rest[n:]
+		if rest = rest[n:]; len(rest) > 0 {
+			pause()
+		}
 	}
 }
 

@@ -379,3 +379,7 @@ func (d *responsesDialect) fault(status int, e *model.Error) any {
 	}
 	return body
 }
+
+func (d *responsesDialect) broken(e *model.Error) any {
+	return map[string]any{"type": "error", "code": "server_is_overloaded", "message": e.Message, "param": nil}
+}

@@ -78,6 +78,8 @@ type dialect interface {
 	events(in incoming, reply model.Reply, id string) []frame
 	// fault is an error's body.
 	fault(status int, e *model.Error) any
+	// broken is an error that is reported in a stream.
+	broken(e *model.Error) any
 }
 
 // frame is one server-sent event.
@@ -100,6 +102,10 @@ func (h *handler) answer(speak func(*http.Request) dialect) http.HandlerFunc {
 			return
 		}
 		id := fmt.Sprintf("rehearsal_%d", in.Replies+1)
+		if !in.stream && cut != nil && cut.How == rehearsal.BreakError {
+			h.fail(w, d, cut.Reported())
+			return
+		}
 		if !in.stream {
 			body := encode(d.whole(in, reply, id))
 			w.Header().Set("Content-Type", "application/json")
@@ -111,13 +117,45 @@ func (h *handler) answer(speak func(*http.Request) dialect) http.HandlerFunc {
 			return
 		}
 		frames := d.events(in, reply, id)
-		if cut != nil {
+		if cut != nil && cut.Bytes == 0 {
 			frames = frames[:cut.Of(len(frames))]
+		}
+		if cut != nil && cut.How == rehearsal.BreakError {
+			frames = append(frames, frame{"error", d.broken(cut.Reported())})
 		}
 		w.Header().Set("Content-Type", "text/event-stream; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-cache")
-		write(w, frames)
+		body := render(frames)
+		if cut != nil && cut.Bytes > 0 {
+			body = body[:min(cut.Bytes, len(body)-1)]
+		}
+		if cut != nil && cut.How == rehearsal.BreakGarbled {
+			body = append(body, "data: {\"half\": \n\nupstream error: connection reset\n"...)
+		}
+		h.send(w, r, in, body)
+		if cut != nil && cut.How == rehearsal.BreakReset {
+			panic(http.ErrAbortHandler) // the one way to tear a connection down
+		}
+		if cut != nil && cut.How == rehearsal.BreakStall {
+			<-r.Context().Done()
+		}
 	}
+}
+
+// send sends a stream in pieces, dripping where the turn wants it.
+func (h *handler) send(w http.ResponseWriter, r *http.Request, in incoming, body []byte) {
+	pause := func() {}
+	if t, err := h.script.Turn(in.Replies, in.Purpose); err == nil && t.Drip > 0 {
+		pause = func() {
+			timer := time.NewTimer(t.Drip)
+			defer timer.Stop()
+			select {
+			case <-timer.C:
+			case <-r.Context().Done():
+			}
+		}
+	}
+	write(w, body, pause)
 }
 
 // read takes a request apart. The error is a *model.Error.

@@ -278,7 +278,7 @@ func TestOtherRoutes(t *testing.T) {
 func TestPieces(t *testing.T) {
 	text := strings.Repeat("größe 日本 🧗 ", 60)
 	w := &recorder{ResponseRecorder: httptest.NewRecorder()}
-	write(w, []frame{{"a", text}, {"", text}})
+	write(w, render([]frame{{"a", text}, {"", text}}), func() {})
 	inside := false
 	for _, p := range w.pieces {
 		inside = inside || !utf8.ValidString(p)
