@@ -63,10 +63,19 @@ type Price struct {
 	Output     float64 `json:"output" yaml:"output"`
 	CacheRead  float64 `json:"cache_read,omitempty" yaml:"cache_read"`
 	CacheWrite float64 `json:"cache_write,omitempty" yaml:"cache_write"`
+
+	// Prompts of more than LongFrom tokens cost so many times as much; 0 is no such surcharge.
+	LongFrom   int64   `json:"long_from,omitempty" yaml:"long_from"`
+	LongInput  float64 `json:"long_input,omitempty" yaml:"long_input"` // also for what is read from or written to the cache
+	LongOutput float64 `json:"long_output,omitempty" yaml:"long_output"`
 }
 
-// Of returns the cost of the usage at this price.
+// Of returns the cost of the usage of one call at this price. That of several is the sum: a surcharge for a long
+// prompt is each call's own.
 func (p Price) Of(u Usage) Cost {
+	if p.LongFrom > 0 && u.Input+u.CacheRead+u.CacheWrite > p.LongFrom {
+		p.Input, p.CacheRead, p.CacheWrite, p.Output = p.Input*p.LongInput, p.CacheRead*p.LongInput, p.CacheWrite*p.LongInput, p.Output*p.LongOutput
+	}
 	nano := func(tokens int64, perMillion float64) float64 { return float64(tokens) * perMillion * 1e3 }
 	return Cost(math.Round(nano(u.Input, p.Input) + nano(u.Output, p.Output) + nano(u.CacheRead, p.CacheRead) + nano(u.CacheWrite, p.CacheWrite)))
 }

@@ -7,8 +7,8 @@ import (
 )
 
 // catalogue is what is known of models, as of 2026-11-30, from the providers' price pages: USD per million tokens.
-// Cache writes are those of the five-minute cache. Surcharges for long prompts (OpenAI, from 272,000 tokens) are
-// not in it; OpenAI's cache prices are those of gpt-6-luna in proportion. A model that is not listed, or listed
+// Cache writes are those of the five-minute cache. OpenAI's models cost more from 272,000 tokens of prompt on, see
+// Known; OpenAI's cache prices are those of gpt-6-luna in proportion. A model that is not listed, or listed
 // with 0, has no known price: a wrong one is worse than none.
 var catalogue = []struct {
 	provider, name                       string
@@ -57,6 +57,9 @@ func Known(provider, name string) Info {
 				continue
 			}
 			info.Price = &message.Price{Input: m.input, Output: m.output, CacheRead: m.cacheRead, CacheWrite: m.cacheWrite}
+			if m.provider == "openai" {
+				info.Price.LongFrom, info.Price.LongInput, info.Price.LongOutput = 272_000, 2, 1.5
+			}
 		}
 	}
 	return info

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 
 	"belay/message"
@@ -261,8 +262,34 @@ func (d *decoder) End(sentinel bool) ([]model.Event, error) {
 	if d.reply.Empty() && d.reply.Counted() == nil && stop == message.StopEnd { // what some servers do with a prompt that does not fit
 		return nil, &model.Error{Class: model.Transient, Kind: model.Server, Code: "empty_response", Message: d.client.endpoint.Provider + ": the server ended the reply before it began"}
 	}
+	if err := d.silentlyCut(); err != nil {
+		return nil, err
+	}
 	events, err := d.reply.Finish(d.finish, stop)
 	return append(held, events...), err
+}
+
+// Bounds within which a prompt is taken to have been cut: no text has so many bytes a token, and below so many tokens
+// a server may have counted only what was not in its cache.
+const (
+	mostPerToken = 9
+	leastCounted = 1024
+)
+
+// silentlyCut says that the server has dropped the front of the prompt, instructions and tools first, and answered
+// all the same.
+func (d *decoder) silentlyCut() error {
+	u := d.reply.Counted()
+	if !d.client.quirks.silentCut || u == nil {
+		return nil
+	}
+	read, sent := u.Input+u.CacheRead+u.CacheWrite, d.reply.Asked()
+	if read < leastCounted || sent/read < mostPerToken {
+		return nil
+	}
+	return &model.Error{Class: model.Environment, Kind: model.ContextOverflow, Message: fmt.Sprintf(
+		"%s: the server read only %d tokens of a prompt of %d bytes: it drops what does not fit its context, the instructions first; start it with a larger one (OLLAMA_CONTEXT_LENGTH=65536)",
+		d.client.endpoint.Provider, read, sent)}
 }
 
 // keep puts beside the thinking what the server wants to have back with it.

@@ -393,3 +393,18 @@ func BenchmarkDecode(b *testing.B) {
 		}
 	})
 }
+
+// TestSilentCut holds that a server which drops the front of a prompt is found out; it would lose the instructions.
+func TestSilentCut(t *testing.T) {
+	ask := model.Request{System: strings.Repeat("instructions ", 8000), Messages: []message.Message{message.UserText("go")}} // 104 kB
+	for read, cut := range map[int]bool{4096: true, 26_000: false, 14_000: false, 300: false} {
+		body := fmt.Sprintf(`{"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}],"usage":{"prompt_tokens":%d,"completion_tokens":1}}`, read)
+		for base, checked := range map[string]bool{"http://127.0.0.1:11434": true, "http://127.0.0.1:8000": false} {
+			c := New(Config{Model: "m", BaseURL: base})
+			_, err := model.Collect(c.Decode(&http.Response{StatusCode: 200, Body: io.NopCloser(strings.NewReader(body))}, ask), nil)
+			if (err != nil) != (cut && checked) {
+				t.Errorf("%d tokens at %s: %v", read, base, err)
+			}
+		}
+	}
+}

@@ -242,6 +242,13 @@ func Truncated(err error) error {
 
 // Estimate counts the tokens of a request and its reply at four bytes each, for servers that report nothing.
 func Estimate(req model.Request, reply []message.Block) message.Usage {
+	return message.Usage{Input: (asked(req) + 3) / 4, Output: int64(size(reply)+3) / 4}
+}
+
+// Asked is the size of what the model was to read, in bytes.
+func (r *Reply) Asked() int64 { return asked(r.req) }
+
+func asked(req model.Request) int64 {
 	in := len(req.System)
 	for _, t := range req.Tools {
 		in += len(t.Name) + len(t.Description) + len(t.Schema)
@@ -249,7 +256,7 @@ func Estimate(req model.Request, reply []message.Block) message.Usage {
 	for _, m := range req.Messages {
 		in += size(m.Blocks)
 	}
-	return message.Usage{Input: int64(in+3) / 4, Output: int64(size(reply)+3) / 4}
+	return int64(in)
 }
 
 func size(blocks []message.Block) (n int) {
