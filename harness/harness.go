@@ -31,20 +31,21 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
-	Workspace string            // folder to work in; "" is the current one
-	AllowWide bool              // let Workspace be / or the home directory
-	Home      string            // belay's state; "" is DefaultHome()
-	Model     string            // see model.ParseSpec; "" takes a local server that lists a model
-	Effort    string            // how much the model is to think, one of Efforts; "" leaves it to the model
-	Client    model.Client      // used instead of Model where it is set
-	Verify    []string          // shell commands that must pass; none means: detect
-	Mode      policy.Mode       // "" is policy.Edit
-	Bounds    journal.Bounds    // zero fields take DefaultBounds
-	Tools     []tool.Tool       // in addition to the standard ones
-	Only      []string          // names of the only tools that the model gets; none means: all
-	KeyFiles  map[string]string // by provider: a file with its API key, where it is not in its usual place
-	Protect   []string          // files and folders of the workspace that no agent changes, relative to it
-	Version   string            // of the program, for the journal
+	Workspace string                // folder to work in; "" is the current one
+	AllowWide bool                  // let Workspace be / or the home directory
+	Home      string                // belay's state; "" is DefaultHome()
+	Model     string                // see model.ParseSpec; "" takes a local server that lists a model
+	Effort    string                // how much the model is to think, one of Efforts; "" leaves it to the model
+	Known     map[string]model.Info // by "provider:name": window and price, instead of what belay knows
+	Client    model.Client          // used instead of Model where it is set
+	Verify    []string              // shell commands that must pass; none means: detect
+	Mode      policy.Mode           // "" is policy.Edit
+	Bounds    journal.Bounds        // zero fields take DefaultBounds
+	Tools     []tool.Tool           // in addition to the standard ones
+	Only      []string              // names of the only tools that the model gets; none means: all
+	KeyFiles  map[string]string     // by provider: a file with its API key, where it is not in its usual place
+	Protect   []string              // files and folders of the workspace that no agent changes, relative to it
+	Version   string                // of the program, for the journal
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.

@@ -50,7 +50,7 @@ func chooseModel(ctx context.Context, cfg Config) (client model.Client, spec str
 			return nil, "", err
 		}
 	}
-	client, err = connect(found, cfg.Model != "", cfg.Effort, cfg.KeyFiles)
+	client, err = connect(found, cfg.Model != "", cfg)
 	return client, found.String(), err
 }
 
@@ -58,7 +58,7 @@ func chooseModel(ctx context.Context, cfg Config) (client model.Client, spec str
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
 // connect makes the client of a spec. It asks nobody yet. A server that nobody named gets no key.
-func connect(spec model.Spec, named bool, effort string, files map[string]string) (model.Client, error) {
+func connect(spec model.Spec, named bool, cfg Config) (model.Client, error) {
 	if spec.Provider == "rehearsal" {
 		script, err := rehearsal.Load(spec.Name)
 		if err != nil {
@@ -66,10 +66,10 @@ func connect(spec model.Spec, named bool, effort string, files map[string]string
 		}
 		return rehearsal.New(script), nil
 	}
-	if effort != "" && !slices.Contains(Efforts, effort) {
-		return nil, &UsageError{fmt.Errorf("there is no effort %q: it is %s", effort, strings.Join(Efforts, ", "))}
+	if cfg.Effort != "" && !slices.Contains(Efforts, cfg.Effort) {
+		return nil, &UsageError{fmt.Errorf("there is no effort %q: it is %s", cfg.Effort, strings.Join(Efforts, ", "))}
 	}
-	p, base, key, err := credentials(spec, files)
+	p, base, key, err := credentials(spec, cfg.KeyFiles)
 	if err != nil {
 		return nil, err
 	}
@@ -77,15 +77,16 @@ func connect(spec model.Spec, named bool, effort string, files map[string]string
 	if key.Empty() || !named {
 		reveal = nil
 	}
+	known := cfg.Known[spec.Provider+":"+spec.Name]
 	switch p.Speaks(base) {
 	case model.Anthropic:
-		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal, Effort: effort}), nil
+		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.OpenAIChat:
-		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: effort}), nil
+		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.OpenAIResponses:
-		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: effort}), nil
+		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.Gemini:
-		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: effort}), nil
+		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	}
 	return nil, fmt.Errorf("no client for the provider %q", spec.Provider)
 }
@@ -117,11 +118,11 @@ func Reachable(spec model.Spec, keyFiles map[string]string) error {
 	return err
 }
 
-// Connect makes the client of a model as a run would have it: "provider:name". It asks nobody yet.
-func Connect(text string, keyFiles map[string]string) (model.Client, error) {
-	spec, err := model.ParseSpec(text)
+// Connect makes the client of the model that a configuration names, as a run would have it. It asks nobody yet.
+func Connect(cfg Config) (model.Client, error) {
+	spec, err := model.ParseSpec(cfg.Model)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	return connect(spec, true, "", keyFiles)
+	return connect(spec, true, cfg)
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"os"
 	"slices"
@@ -53,6 +54,19 @@ type knownModel struct {
 	ID     string         `json:"id"`
 	Window int64          `json:"context_window,omitempty"`
 	Price  *message.Price `json:"price,omitempty"`
+	Own    bool           `json:"own,omitempty"` // from the person's models.yaml
+}
+
+// corrected is what is known of a model after a person has had their say.
+func (m knownModel) corrected(k model.Info) knownModel {
+	m.Own = true
+	if k.ContextWindow > 0 {
+		m.Window = k.ContextWindow
+	}
+	if k.Price != nil {
+		m.Price = k.Price
+	}
+	return m
 }
 
 func (a *app) modelListCommand() *cobra.Command {
@@ -61,7 +75,8 @@ func (a *app) modelListCommand() *cobra.Command {
 		Use:   "ls [PROVIDER]",
 		Short: "List the providers and models that belay knows, or ask a provider for its models",
 		Long: `Without an argument, list the providers that belay knows by name and the models whose window and price it knows, as
-of ` + model.CatalogueDate + `; nobody is asked. With a provider (or PROVIDER@URL), ask it which models it has.`,
+of ` + model.CatalogueDate + `; nobody is asked. What stands in models.yaml, beside your settings,
+counts instead. With a provider (or PROVIDER@URL), ask it which models it has.`,
 		Example: "  belay model ls\n  belay model ls ollama\n  belay model ls openai@http://127.0.0.1:8000/v1",
 		Args:    between(0, 1, "at most one provider"),
 		ValidArgsFunction: func(_ *cobra.Command, args []string, _ string) ([]string, cobra.ShellCompDirective) {
@@ -99,8 +114,20 @@ func (a *app) listModels(keyFiles map[string]string, asJSON bool) error {
 		_, err := keys.Find(p.Account(), keys.Config{Files: keyFiles, Env: p.KeyEnv})
 		list.Providers = append(list.Providers, knownProvider{p.Name, p.Title, p.Dialect, p.BaseURL, p.KeyName(), err == nil})
 	}
+	own, err := a.known()
+	if err != nil {
+		return err
+	}
 	for _, i := range model.Catalogue() {
-		list.Models = append(list.Models, knownModel{i.ID(), i.ContextWindow, i.Price})
+		m := knownModel{i.ID(), i.ContextWindow, i.Price, false}
+		if k, ok := own[m.ID]; ok {
+			m = m.corrected(k)
+			delete(own, m.ID)
+		}
+		list.Models = append(list.Models, m)
+	}
+	for _, id := range slices.Sorted(maps.Keys(own)) {
+		list.Models = append(list.Models, knownModel{ID: id}.corrected(own[id]))
 	}
 	if asJSON {
 		return a.json(list)
@@ -142,7 +169,7 @@ func (a *app) askForModels(ctx context.Context, provider string, keyFiles map[st
 	if _, known := model.ProviderNamed(strings.ToLower(name)); !known {
 		return usagef("%s lists no models: name a provider, such as ollama or anthropic; belay model ls shows all", render.Line(provider))
 	}
-	client, err := connect(spec, keyFiles)
+	client, err := a.connect(spec, keyFiles)
 	if err != nil {
 		return err
 	}
@@ -170,8 +197,12 @@ func (a *app) askForModels(ctx context.Context, provider string, keyFiles map[st
 }
 
 // connect makes a client; a key that is missing is the environment's, as in a run.
-func connect(spec string, keyFiles map[string]string) (model.Client, error) {
-	client, err := harness.Connect(spec, keyFiles)
+func (a *app) connect(spec string, keyFiles map[string]string) (model.Client, error) {
+	known, err := a.known()
+	if err != nil {
+		return nil, err
+	}
+	client, err := harness.Connect(harness.Config{Model: spec, KeyFiles: keyFiles, Known: known})
 	if errors.Is(err, keys.ErrMissing) {
 		return nil, &model.Error{Class: model.Environment, Kind: model.Auth, Message: err.Error()}
 	}
@@ -209,7 +240,7 @@ called, 7 for a key, an address, a quota or a network that does not work.`,
 			if err != nil {
 				return err
 			}
-			client, err := connect(args[0], s.KeyFiles)
+			client, err := a.connect(args[0], s.KeyFiles)
 			if err != nil {
 				return err
 			}

@@ -60,6 +60,9 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 				return err
 			}
 			cfg.Protect, cfg.KeyFiles, cfg.Effort = s.Protect, s.KeyFiles, effort
+			if cfg.Known, err = a.known(); err != nil {
+				return err
+			}
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)

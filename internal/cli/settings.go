@@ -7,6 +7,7 @@ import (
 	"belay/harness"
 	"belay/internal/config"
 	"belay/internal/render"
+	"belay/model"
 	"belay/policy"
 )
 
@@ -56,7 +57,25 @@ func (a *app) configure(f *runFlags, given func(string) bool) (harness.Config, e
 	a.tell(notices)
 	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds = s.Model, s.Mode, s.Verify, s.Bounds
 	cfg.Only, cfg.Protect, cfg.KeyFiles = s.Tools, s.Protect, s.KeyFiles
-	return cfg, nil
+	cfg.Known, err = a.known()
+	return cfg, err
+}
+
+// known is what the person's own file says of models.
+func (a *app) known() (map[string]model.Info, error) {
+	dir, err := a.userDir()
+	if err != nil {
+		return nil, err
+	}
+	models, err := config.Models(dir)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	known := map[string]model.Info{}
+	for name, m := range models {
+		known[name] = model.Info{ContextWindow: m.ContextWindow, Price: m.Price}
+	}
+	return known, nil
 }
 
 // tell says on standard error what is not as somebody set it.
