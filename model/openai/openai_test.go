@@ -247,12 +247,19 @@ func TestGoldenBodies(t *testing.T) {
 		},
 	}
 	for name, cfg := range map[string]Config{
-		"openai":   {Model: "gpt-6.2-sol"},
-		"local":    {Model: "qwen3:8b", BaseURL: "http://127.0.0.1:11434/v1"},
-		"deepseek": {Model: "deepseek-reasoner", BaseURL: "https://api.deepseek.com"},
-		"mistral":  {Model: "mistral-large", BaseURL: "https://api.mistral.ai/v1"},
+		"responses":  {Model: "gpt-6.2-sol", Effort: "high"},
+		"openrouter": {Model: "anthropic/claude-opus-5.5", BaseURL: "https://openrouter.ai/api/v1", Effort: "high"},
+		"azure":      {Model: "gpt-6.2-sol", BaseURL: "https://n.openai.azure.com/openai/v1", Effort: "low"},
+		"openai":     {Model: "gpt-6.2-sol"},
+		"local":      {Model: "qwen3:8b", BaseURL: "http://127.0.0.1:11434/v1"},
+		"deepseek":   {Model: "deepseek-reasoner", BaseURL: "https://api.deepseek.com"},
+		"mistral":    {Model: "mistral-large", BaseURL: "https://api.mistral.ai/v1"},
 	} {
-		body, err := New(cfg).Encode(req)
+		var c model.Encoder = New(cfg)
+		if name == "responses" {
+			c = NewResponses(cfg)
+		}
+		body, err := c.Encode(req)
 		if err != nil {
 			t.Fatal(err)
 		}
