@@ -43,6 +43,7 @@ type Client struct {
 	info     model.Info
 	quirks   quirks
 	effort   string
+	refused  *wire.Refused
 }
 
 var (
@@ -56,7 +57,8 @@ func New(cfg Config) *Client {
 	if base == "" {
 		base = DefaultBaseURL
 	}
-	c := &Client{version: cfg.Version, quirks: quirksOf(cfg.Model), effort: cfg.Effort}
+	c := &Client{version: cfg.Version, quirks: quirksOf(cfg.Model), effort: cfg.Effort,
+		refused: wire.Optional(wire.EarlierReasoning, "output_config", "thinking", "cache_control")}
 	if c.version == "" {
 		c.version = compatibleVersion
 		if base == DefaultBaseURL {
@@ -80,20 +82,9 @@ func (c *Client) Info() model.Info { return c.info }
 
 // Stream sends the request and yields the reply.
 func (c *Client) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return func(yield func(model.Event, error) bool) {
-		body, err := c.Encode(req)
-		if err != nil {
-			yield(model.Event{}, err)
-			return
-		}
-		resp, err := c.endpoint.Do(ctx, http.MethodPost, "/v1/messages", c.header(req), body)
-		if err != nil {
-			yield(model.Event{}, err)
-			return
-		}
-		defer func() { _ = resp.Body.Close() }()
-		c.Decode(resp, req)(yield)
-	}
+	return c.endpoint.Send(ctx, wire.Exchange{Request: req, Path: "/v1/messages", Header: c.header(req), Refused: c.refused,
+		Encode:  func() ([]byte, error) { return c.Encode(req) },
+		Dialect: func() wire.Dialect { return newDecoder(c, req) }})
 }
 
 // Decode turns an answer to req into events. Stream does so with what the server sends.
@@ -157,9 +148,13 @@ func (c *Client) thought(b *body) {
 	if c.quirks.thinking != "" {
 		b.Thinking = json.RawMessage(c.quirks.thinking)
 	}
+	if c.refused.Has("thinking") {
+		b.Thinking = nil
+		return
+	}
 	switch {
 	case c.effort == "":
-	case c.quirks.effort == outputEffort:
+	case c.quirks.effort == outputEffort && !c.refused.Has("output_config"):
 		b.Thinking = json.RawMessage(summarized)
 		b.Output = &outputConfig{Effort: c.effort}
 		if c.effort == "none" || c.effort == "minimal" { // which this dialect has no words for

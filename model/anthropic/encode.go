@@ -14,7 +14,7 @@ import (
 )
 
 // Codec names the encoding.
-func (c *Client) Codec() string { return "anthropic/1" }
+func (c *Client) Codec() string { return "anthropic/1" + c.refused.Suffix() }
 
 // The body, in the order in which it is sent: what never changes first, so that one request begins with the
 // bytes of the one before it, but for the cache marks.
@@ -77,15 +77,19 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 		}
 		b.Tools = append(b.Tools, toolSpec{Name: t.Name, Description: t.Description, Schema: schema})
 	}
+	cache := ephemeral
+	if c.refused.Has("cache_control") {
+		cache = nil
+	}
 	if strings.TrimSpace(req.System) != "" {
-		b.System = []any{&block{Type: "text", Text: req.System, Cache: ephemeral}}
+		b.System = []any{&block{Type: "text", Text: req.System, Cache: cache}}
 	} else if n := len(b.Tools); n > 0 {
-		b.Tools[n-1].Cache = ephemeral
+		b.Tools[n-1].Cache = cache
 	}
 	keep := func(o message.Block) bool {
 		switch o.Kind {
 		case message.KindThinking, message.KindOpaque: // unsigned thinking is refused
-			return wire.Bound(o.Opaque, c.info.Provider, c.info.Model, req.PrefixHash)
+			return wire.Bound(o.Opaque, c.info.Provider, c.info.Model, req.PrefixHash) && !c.refused.Stale(o.Opaque)
 		}
 		return true
 	}
@@ -102,7 +106,9 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 			last.Text = strings.TrimRight(last.Text, " \t\r\n")
 		}
 	}
-	mark(b.Messages)
+	if cache != nil {
+		mark(b.Messages)
+	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)

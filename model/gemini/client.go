@@ -88,7 +88,7 @@ func (c *Client) Codec() string { return "gemini/1" + c.refused.Suffix() }
 
 // Stream sends the request and yields the reply.
 func (c *Client) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return c.endpoint.Send(ctx, wire.Exchange{Path: "/models/" + url.PathEscape(c.info.Model) + ":streamGenerateContent?alt=sse", Header: c.header(req), Refused: c.refused,
+	return c.endpoint.Send(ctx, wire.Exchange{Request: req, Path: "/models/" + url.PathEscape(c.info.Model) + ":streamGenerateContent?alt=sse", Header: c.header(req), Refused: c.refused,
 		Encode:  func() ([]byte, error) { return c.Encode(req) },
 		Dialect: func() wire.Dialect { return newDecoder(c, req) }})
 }

@@ -156,7 +156,7 @@ func (c *Client) thinking() *thinkingConfig {
 
 // own says whether a block carries this provider's bytes, made by this model.
 func (c *Client) own(p message.Block) bool {
-	return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "") && !c.refused.Has(wire.EarlierReasoning)
+	return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "") && !c.refused.Stale(p.Opaque)
 }
 
 // call puts the signature back on the part that it came on. The first call of a step must have one.

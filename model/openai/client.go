@@ -57,7 +57,7 @@ func New(cfg Config) *Client {
 	}
 	base := baseURL(cfg.BaseURL, own)
 	c := &Client{info: model.Info{Provider: p.Name, Model: cfg.Model}, effort: cfg.Effort,
-		refused: wire.Optional("stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "reasoning_details", "reasoning_content")}
+		refused: wire.Optional(wire.EarlierReasoning, "stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "reasoning_details", "reasoning_content")}
 	if base == own { // elsewhere, a name says nothing about window and price
 		c.info = model.Known(p.Account(), cfg.Model)
 		c.info.Provider = p.Name
@@ -90,7 +90,7 @@ func (c *Client) Info() model.Info { return c.info }
 
 // Stream sends the request and yields the reply.
 func (c *Client) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return c.endpoint.Send(ctx, wire.Exchange{Path: "/chat/completions", Header: c.header(req), Refused: c.refused,
+	return c.endpoint.Send(ctx, wire.Exchange{Request: req, Path: "/chat/completions", Header: c.header(req), Refused: c.refused,
 		Encode:  func() ([]byte, error) { return c.Encode(req) },
 		Dialect: func() wire.Dialect { return newDecoder(c, req) }})
 }

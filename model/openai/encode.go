@@ -116,7 +116,7 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 
 // own says whether a block carries what this provider and model have added to it.
 func (c *Client) own(p message.Block) bool {
-	return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "")
+	return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "") && !c.refused.Stale(p.Opaque)
 }
 
 // turns makes a tool message of each result, and one message of the rest.

@@ -46,7 +46,7 @@ func (c *Responses) Codec() string { return "openai-responses/1" + c.refused.Suf
 
 // Stream sends the request and yields the reply.
 func (c *Responses) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
-	return c.endpoint.Send(ctx, wire.Exchange{Path: "/responses", Header: c.header(req), Refused: c.refused,
+	return c.endpoint.Send(ctx, wire.Exchange{Request: req, Path: "/responses", Header: c.header(req), Refused: c.refused,
 		Encode:  func() ([]byte, error) { return c.Encode(req) },
 		Dialect: func() wire.Dialect { return newItems(c, req) }})
 }
@@ -146,7 +146,7 @@ func (c *Responses) Encode(req model.Request) ([]byte, error) {
 	keep := func(p message.Block) bool {
 		switch p.Kind {
 		case message.KindThinking, message.KindOpaque: // without its encrypted content the server knows nothing of it
-			return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, req.PrefixHash) && !c.refused.Has(wire.EarlierReasoning)
+			return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, req.PrefixHash) && !c.refused.Stale(p.Opaque)
 		}
 		return true
 	}

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"iter"
 	"net/http"
@@ -10,11 +11,13 @@ import (
 	"strings"
 	"sync"
 
+	"belay/message"
 	"belay/model"
 )
 
 // Exchange is what a dialect brings to one request and its reply.
 type Exchange struct {
+	Request model.Request
 	Path    string
 	Header  http.Header
 	Encode  func() ([]byte, error) // leaves out what Refused has
@@ -40,7 +43,7 @@ func (e *Endpoint) Send(ctx context.Context, x Exchange) iter.Seq2[model.Event, 
 			if resp.StatusCode == http.StatusBadRequest || resp.StatusCode == http.StatusUnprocessableEntity {
 				err := e.Fail(resp)
 				_ = resp.Body.Close()
-				if x.Refused.Learn(err) {
+				if x.Refused.Learn(err, x.Request) {
 					continue
 				}
 				yield(model.Event{}, err)
@@ -59,6 +62,7 @@ type Refused struct {
 	optional []string
 	mu       sync.Mutex
 	fields   []string
+	stale    map[[32]byte]bool // hashes of reasoning that the server could not read
 }
 
 // Optional names the fields that a request can do without, most likely refused first.
@@ -93,13 +97,48 @@ var refusals = []string{"extra inputs are not permitted", "extra_forbidden", "ex
 
 // reasoningItems are the wordings by which a server refuses earlier reasoning that is sent back.
 var reasoningItems = []string{"invalid_encrypted_content", "encrypted content could not be verified", "items are not persisted",
-	"without its required following item", "invalid thought signature", "corrupted thought signature", "thought signature is not valid", "invalid `signature` in `thinking`"}
+	"without its required following item", "invalid thought signature", "corrupted thought signature", "thought signature is not valid", "invalid `signature` in `thinking`",
+	"blocks in the latest assistant message cannot be modified"}
 
 // EarlierReasoning is the pseudo-field under which reasoning of earlier turns can be named as optional.
 const EarlierReasoning = "earlier-reasoning"
 
-// Learn takes the error of a refused request and says whether it taught that a field must be left out.
-func (r *Refused) Learn(err error) bool {
+// Stale says whether the server could not read these bytes when they were sent back. Reasoning that came later is
+// bound to a conversation without them.
+func (r *Refused) Stale(o *message.Opaque) bool {
+	if r == nil || o == nil {
+		return false
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.stale[sha256.Sum256(o.Raw)]
+}
+
+// forget makes all reasoning in a request stale and says whether there was any that was not.
+func (r *Refused) forget(req model.Request) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	before := len(r.stale)
+	for _, m := range req.Messages {
+		for _, b := range m.Blocks {
+			if b.Opaque == nil {
+				continue
+			}
+			if r.stale == nil {
+				r.stale = map[[32]byte]bool{}
+			}
+			r.stale[sha256.Sum256(b.Opaque.Raw)] = true
+		}
+	}
+	if len(r.stale) > before && !slices.Contains(r.fields, EarlierReasoning) {
+		r.fields = append(r.fields, EarlierReasoning)
+		slices.Sort(r.fields)
+	}
+	return len(r.stale) > before
+}
+
+// Learn takes the error of a refused request and says whether it taught that something must be left out.
+func (r *Refused) Learn(err error, req model.Request) bool {
 	var m *model.Error
 	if r == nil || !errors.As(err, &m) || m.Class != model.Validation || m.ContextTooLarge {
 		return false
@@ -110,7 +149,7 @@ func (r *Refused) Learn(err error) bool {
 		switch {
 		case f == EarlierReasoning:
 			if contains(text, reasoningItems) {
-				field = f
+				return r.forget(req)
 			}
 		case m.Field == f || strings.HasPrefix(m.Field, f+".") || strings.HasSuffix(m.Field, "."+f):
 			field = f
