@@ -67,7 +67,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	if cfg.Observe != nil {
-		for _, e := range append([]journal.Event{past.last}, events...) {
+		for _, e := range events {
 			cfg.Observe(e)
 		}
 	}
@@ -83,7 +83,6 @@ type past struct {
 	stop    message.StopReason
 	end     journal.SessionEnd
 	ended   bool
-	last    journal.Event // the opening of the log by this process
 }
 
 // finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
@@ -105,7 +104,6 @@ func (p past) finished() string {
 func recall(log *journal.File) (past, error) {
 	var p past
 	for e, err := range log.Events() {
-		p.last = e
 		if err == nil {
 			switch e.Type {
 			case journal.TypeSessionStart:

@@ -9,9 +9,18 @@ import (
 
 // WriterOpen says who writes from here on.
 type WriterOpen struct {
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
-	Epoch int64  `json:"epoch"`
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	BootID string `json:"boot_id,omitempty"` // of the machine's start, since which PID means something
+	Epoch  int64  `json:"epoch"`             // higher with each writer of the run
+}
+
+// Fork is the first event of a run that goes on from another: the events of Parent up to Seq are its own too,
+// by reference.
+type Fork struct {
+	Parent string `json:"parent"`
+	Seq    int64  `json:"seq"`
+	Sum    string `json:"sum"` // of that event
 }
 
 // SessionStart records everything that shapes the contexts of a session. System and Tools are always blobs.
