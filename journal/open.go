@@ -95,20 +95,30 @@ func createOn(d disk, home string, c *chain, b birth, entries []Entry) (_ *File,
 	return f, events, nil
 }
 
-// makeDir makes a directory with its parents, and their names durable.
+// makeDir makes a directory with its parents, and their names durable. Whoever made the parents that are there may
+// not have synced them.
 func makeDir(d disk, dir string) error {
 	if info, err := d.Stat(dir); err == nil && info.IsDir() {
 		return nil
 	}
-	if parent := filepath.Dir(dir); parent != dir {
+	parent := filepath.Dir(dir)
+	if _, err := d.Stat(parent); err != nil && parent != dir {
 		if err := makeDir(d, parent); err != nil {
 			return err
+		}
+	} else {
+		for up := parent; up != filepath.Dir(up); up = filepath.Dir(up) {
+			d.SyncDir(filepath.Dir(up)) // it may belong to others
 		}
 	}
 	if err := d.MkdirAll(dir); err != nil {
 		return err
 	}
-	return d.SyncDir(filepath.Dir(dir))
+	err := d.SyncDir(parent)
+	if err != nil {
+		d.Remove(dir) // made anew, it is synced anew
+	}
+	return err
 }
 
 // writable opens the run's file for the process that holds its lock, which is given back where that fails.
