@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"hash"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -90,7 +89,7 @@ type blobs struct {
 	place
 	count int             // of temporary files
 	fresh map[string]bool // paths whose directories the next sync makes durable
-	again bool            // a sync failed: the names must be made anew, since nobody knows what the disk holds
+	again bool            // a sync failed: see touch
 }
 
 func (b *blobs) put(content []byte) (Ref, error) {
@@ -153,22 +152,29 @@ func (b *blobs) sync() (err error) {
 	defer func() { b.again = err != nil }()
 	dirs := map[string]bool{b.dir: true, filepath.Join(b.dir, blobsName): true}
 	for path := range b.fresh {
-		if b.again {
-			// After a failed sync the system may hold the directory for clean. Made anew, the name is written again.
-			if err := b.disk.Rename(path, path+".new"); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return err
-			}
-			if err := b.disk.Rename(path+".new", path); err != nil {
-				return err
-			}
-		}
 		dirs[filepath.Dir(path)] = true
 	}
 	for dir := range dirs {
+		if b.again {
+			if err := touch(b.disk, dir); err != nil {
+				return err
+			}
+		}
 		if err := b.disk.SyncDir(dir); err != nil {
 			return err
 		}
 	}
 	clear(b.fresh)
 	return nil
+}
+
+// touch changes a directory. After a failed sync the system holds what it could not write for clean, and the next
+// sync would succeed without writing it.
+func touch(d disk, dir string) error {
+	path := filepath.Join(dir, ".touch")
+	file, err := d.OpenFile(path, os.O_RDWR|os.O_CREATE)
+	if err != nil {
+		return err
+	}
+	return errors.Join(file.Close(), d.Remove(path))
 }

@@ -34,6 +34,7 @@ type node struct {
 
 	names, syncedNames map[string]*node
 	moves              []*move // since the last sync
+	stale              []*move // whose sync failed
 }
 
 // change is a write, or a cut where data is nil.
@@ -88,7 +89,7 @@ func (d *memDisk) find(path string) (*node, error) {
 func (m *move) in(dirs ...*node) {
 	for _, dir := range slices.Compact(dirs) {
 		m.apply(dir, dir.names)
-		dir.moves = append(dir.moves, m)
+		dir.moves, dir.stale = append(append(dir.moves, dir.stale...), m), nil
 	}
 }
 
@@ -220,13 +221,16 @@ func (d *memDisk) SyncDir(path string) error {
 		return err
 	}
 	if _, err := d.op("syncdir", path); err != nil {
-		n.moves = nil // the system holds it for clean, and the disk does not have it
+		// The system holds it for clean, and the disk does not have it: the next sync succeeds and writes nothing,
+		// unless something in the directory changes, which writes its names again.
+		n.stale, n.moves = append(n.stale, n.moves...), nil
 		return err
 	}
 	for _, m := range n.moves {
 		m.done = true
+		m.apply(n, n.syncedNames)
 	}
-	n.syncedNames, n.moves = maps.Clone(n.names), nil
+	n.moves = nil
 	return nil
 }
 

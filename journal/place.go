@@ -33,10 +33,11 @@ func (p place) runID() string { return filepath.Base(p.dir) }
 
 // storedLine is one event as it lies in a file.
 type storedLine struct {
-	place  place // whose file: a fork's first events lie in its parent's
-	number int   // of the line, from 1
-	event  Event // its payload may name blobs
-	end    int64 // offset after its newline
+	place  place  // whose file: a fork's first events lie in its parent's
+	number int    // of the line, from 1
+	event  Event  // its payload may name blobs
+	stored []byte // with its newline
+	end    int64  // offset after that
 }
 
 // maxForks bounds how many runs a run goes back to.
@@ -177,7 +178,7 @@ func (p place) scan(c *chain, from position, size int64) iter.Seq2[storedLine, e
 				yield(storedLine{}, p.damage(number, err))
 				return
 			}
-			if !yield(storedLine{p, number, e, end}, nil) {
+			if !yield(storedLine{p, number, e, line, end}, nil) {
 				return
 			}
 		}

@@ -6,8 +6,6 @@ import (
 	"iter"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // Finding is something wrong with a stored run.
@@ -103,24 +101,4 @@ func (l storedLine) blobs() (wrong []error, err error) {
 		wrong = append(wrong, l.place.checkBlob(ref))
 	}
 	return wrong, err
-}
-
-// Runs lists the run ids under home, newest first.
-func Runs(home string) ([]string, error) {
-	entries, err := os.ReadDir(RunsDir(home))
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("list runs: %w", err)
-	}
-	var ids []string
-	for _, e := range entries {
-		if e.IsDir() && strings.HasPrefix(e.Name(), "r_") {
-			ids = append(ids, e.Name())
-		}
-	}
-	slices.Sort(ids)
-	slices.Reverse(ids)
-	return ids, nil
 }
