@@ -30,14 +30,14 @@ func (c *Client) Info() model.Info { return c.script.Info() }
 // Stream plays the turn that req.Replies and req.Purpose select.
 func (c *Client) Stream(ctx context.Context, req model.Request) iter.Seq2[model.Event, error] {
 	return func(yield func(model.Event, error) bool) {
-		reply, cut, err := c.prepare(ctx, req)
+		reply, cut, err := c.Play(ctx, req)
 		if err != nil {
 			yield(model.Event{}, err)
 			return
 		}
 		events := Events(reply)
 		if cut != nil {
-			events = events[:cut.events(len(events))]
+			events = events[:cut.Of(len(events))]
 		}
 		for _, ev := range events {
 			if err := ctx.Err(); err != nil {
@@ -51,8 +51,9 @@ func (c *Client) Stream(ctx context.Context, req model.Request) iter.Seq2[model.
 	}
 }
 
-// prepare does everything that can fail before the first event.
-func (c *Client) prepare(ctx context.Context, req model.Request) (model.Reply, *Cut, error) {
+// Play returns the whole reply to a request, after everything that can go wrong before its first event. A cut
+// that is not nil says where the stream of the reply breaks.
+func (c *Client) Play(ctx context.Context, req model.Request) (model.Reply, *Cut, error) {
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, nil, err
 	}

@@ -21,7 +21,7 @@ type Failure struct {
 
 // Error returns it as a client would report it.
 func (f Failure) Error() *model.Error {
-	return &model.Error{Class: classOf(f.Status), Status: f.Status, RetryAfter: f.RetryAfter, ContextTooLarge: f.ContextTooLarge, Message: f.Message}
+	return &model.Error{Class: classOf(f.Status), Status: f.Status, RetryAfter: f.RetryAfter, ContextTooLarge: f.ContextTooLarge || f.Status == http.StatusRequestEntityTooLarge, Message: f.Message}
 }
 
 func classOf(status int) model.Class {
@@ -39,8 +39,8 @@ type Cut struct {
 	After int // events that still arrive; negative is half of them
 }
 
-// events returns how many of total events arrive: never the last one.
-func (c Cut) events(total int) int {
+// Of returns how many of total events arrive: never the last one.
+func (c Cut) Of(total int) int {
 	if c.After < 0 {
 		return total / 2
 	}

@@ -3,7 +3,6 @@ package rehearsal
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -12,6 +11,7 @@ import (
 
 	"belay/message"
 	"belay/model"
+	"belay/model/stream"
 )
 
 // What may stand where. docs/rehearsal.md explains each; a test holds the two together.
@@ -307,6 +307,9 @@ func (d *document) reply(n ast.Node, what string, repeated bool, allowed []strin
 			t.Stop = message.StopToolUse
 		}
 	}
+	if (t.Stop == message.StopEnd && len(calls) > 0) || (t.Stop == message.StopToolUse && len(calls) == 0) {
+		return t, d.errorf(position(n), "%s: a reply with calls stops with tool_use, and one without never does; every client corrects it", what)
+	}
 	t.varies = repeated && holdsCounter(t)
 	return t, nil
 }
@@ -355,9 +358,9 @@ func (d *document) calls(n ast.Node) ([]message.Block, error) {
 				var raw string
 				raw, err = d.text(f.node, "bad_args")
 				if err == nil {
-					c.Args, c.BadArgs = badArgs(raw)
+					c.Args, c.BadArgs = stream.Args(raw) // as every client judges what arrives
 					if c.BadArgs == "" {
-						err = d.errorf(position(f.node), "bad_args holds a good JSON object; write it as args")
+						err = d.errorf(position(f.node), "bad_args holds a good JSON object, or one that belay repairs; write it as args")
 					}
 				}
 			}
@@ -374,23 +377,6 @@ func (d *document) calls(n ast.Node) ([]message.Block, error) {
 		blocks = append(blocks, message.Block{Kind: message.KindCall, Call: &c})
 	}
 	return blocks, nil
-}
-
-// badArgs says why raw is not an object. What is no JSON at all is kept as a JSON string, so that it can be stored.
-func badArgs(raw string) (json.RawMessage, string) {
-	var object map[string]json.RawMessage
-	if !json.Valid([]byte(raw)) {
-		var any any
-		var buf bytes.Buffer
-		writeString(&buf, raw)
-		return buf.Bytes(), fmt.Sprintf("not valid JSON: %v", json.Unmarshal([]byte(raw), &any))
-	}
-	if json.Unmarshal([]byte(raw), &object) != nil || object == nil {
-		var buf bytes.Buffer
-		_ = json.Compact(&buf, []byte(raw)) // valid, as just seen
-		return buf.Bytes(), "not a JSON object"
-	}
-	return nil, ""
 }
 
 func (d *document) stop(n ast.Node) (message.StopReason, error) {

@@ -1,0 +1,182 @@
+package openai
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"belay/message"
+	"belay/model"
+	"belay/model/stream"
+	"belay/model/wire"
+)
+
+// Codec names the encoding.
+func (c *Client) Codec() string { return "openai-chat/1" }
+
+// The body, in the order in which it is sent: what never changes first, so that one request begins with the
+// bytes of the one before it.
+type body struct {
+	Model               string        `json:"model"`
+	Stream              bool          `json:"stream"`
+	StreamOptions       streamOptions `json:"stream_options"`
+	MaxTokens           int64         `json:"max_tokens,omitempty"`
+	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty"`
+	PromptCacheKey      string        `json:"prompt_cache_key,omitempty"`
+	Tools               []toolSpec    `json:"tools,omitempty"`
+	Messages            []turn        `json:"messages"`
+}
+
+type streamOptions struct {
+	IncludeUsage bool `json:"include_usage"`
+}
+
+type toolSpec struct {
+	Type     string   `json:"type"`
+	Function function `json:"function"`
+}
+
+type function struct {
+	Name        string          `json:"name"`
+	Description string          `json:"description,omitempty"`
+	Parameters  json.RawMessage `json:"parameters"`
+}
+
+type turn struct {
+	Role       string     `json:"role"`
+	Content    any        `json:"content"` // string, []textPart, or null beside calls
+	Reasoning  *string    `json:"reasoning_content,omitempty"`
+	ToolCalls  []toolCall `json:"tool_calls,omitempty"`
+	ToolCallID string     `json:"tool_call_id,omitempty"`
+}
+
+type textPart struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+type toolCall struct {
+	ID       string       `json:"id"`
+	Type     string       `json:"type"`
+	Function calledByName `json:"function"`
+}
+
+type calledByName struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+// Encode returns the body that Stream sends.
+func (c *Client) Encode(req model.Request) ([]byte, error) {
+	b := body{Model: c.info.Model, Stream: true, StreamOptions: streamOptions{true}, Messages: []turn{}}
+	switch c.quirks.limit {
+	case "max_completion_tokens":
+		b.MaxCompletionTokens = req.MaxOutput
+	default:
+		b.MaxTokens = req.MaxOutput
+	}
+	if c.quirks.cacheKey && len(req.PrefixHash) >= 32 {
+		b.PromptCacheKey = req.PrefixHash[:32]
+	}
+	for _, t := range req.Tools {
+		schema := t.Schema
+		if len(schema) == 0 {
+			schema = json.RawMessage(`{"type":"object","properties":{}}`)
+		}
+		b.Tools = append(b.Tools, toolSpec{"function", function{t.Name, t.Description, schema}})
+	}
+	if strings.TrimSpace(req.System) != "" {
+		b.Messages = append(b.Messages, turn{Role: "system", Content: req.System})
+	}
+	keep := func(p message.Block) bool { // this dialect has no place for opaque blocks
+		return p.Kind != message.KindOpaque && (p.Kind != message.KindThinking || c.quirks.reasoning == replayThinking)
+	}
+	for _, m := range wire.Arrange(req.Messages, keep) {
+		b.Messages = append(b.Messages, c.turns(m)...)
+	}
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(b); err != nil {
+		return nil, fmt.Errorf("encode the request for openai: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// turns makes a tool message of each result, and one message of the rest.
+func (c *Client) turns(m message.Message) []turn {
+	var turns []turn
+	var texts []string
+	var thinking string
+	var calls []toolCall
+	for _, p := range m.Blocks {
+		switch {
+		case p.Result != nil:
+			text := p.Result.Text
+			if p.Result.Error && !strings.HasPrefix(strings.ToLower(text), "error") { // there is no field for it
+				text = "Error: " + text
+			}
+			turns = append(turns, turn{Role: "tool", Content: text, ToolCallID: c.quirks.callID(p.Result.CallID)})
+		case p.Call != nil:
+			calls = append(calls, toolCall{c.quirks.callID(p.Call.ID), "function", calledByName{p.Call.Name, string(stream.History(*p.Call))}})
+		case p.Kind == message.KindThinking:
+			thinking += p.Text
+		default:
+			texts = append(texts, p.Text)
+		}
+	}
+	if len(texts) == 0 && len(calls) == 0 {
+		return turns // only results, or only thinking, which is no answer
+	}
+	t := turn{Role: string(m.Role), Content: contentOf(m.Role, texts), ToolCalls: calls}
+	if m.Role == message.Assistant && c.quirks.reasoning == replayThinking {
+		t.Reasoning = &thinking
+	}
+	return append(turns, t)
+}
+
+// contentOf is one text as a string and several as parts: strict servers want one message for each side's turn.
+// Few servers take parts from the assistant.
+func contentOf(role message.Role, texts []string) any {
+	switch {
+	case len(texts) == 0:
+		return nil
+	case len(texts) == 1:
+		return texts[0]
+	case role == message.Assistant:
+		return strings.Join(texts, "\n")
+	}
+	parts := make([]textPart, len(texts))
+	for i, s := range texts {
+		parts[i] = textPart{"text", s}
+	}
+	return parts
+}
+
+func verbatim(id string) string { return id }
+
+// shortID keeps to the 40 characters that OpenAI takes.
+func shortID(id string) string {
+	if len(id) <= 40 {
+		return id
+	}
+	h := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(h[:16])
+}
+
+// nineID makes the nine letters and digits that Mistral wants.
+func nineID(id string) string {
+	const digits = "0123456789abcdefghijklmnopqrstuvwxyz"
+	if len(id) == 9 && strings.Trim(strings.ToLower(id), digits) == "" {
+		return id
+	}
+	h := sha256.Sum256([]byte(id))
+	out := make([]byte, 9)
+	for i := range out {
+		out[i] = digits[int(h[i])%len(digits)]
+	}
+	return string(out)
+}
