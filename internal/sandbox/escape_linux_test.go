@@ -110,6 +110,8 @@ func TestEscapes(t *testing.T) {
 		{"raw socket", python("socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)"), python("socket.socket(socket.AF_INET, socket.SOCK_DGRAM)")},
 		{"push input", python("m, s = os.openpty(); fcntl.ioctl(s, 0x5412, b'x')"), python("m, s = os.openpty(); fcntl.ioctl(s, 0x5413, b'x' * 8)")},
 		{"ptrace", python("call(ctypes.c_long(PTRACE), 0, 0, 0, 0)"), python("call(ctypes.c_long(GETPID))")},
+		{"set-id by mode", "cp /usr/bin/env tool && { chmod u+s tool || chmod g+s tool; }", "cp /usr/bin/env tool2 && chmod 755 tool2"},
+		{"set-id by creation", python("os.umask(0); os.open('tool3', os.O_CREAT | os.O_WRONLY, 0o4755)"), python("os.umask(0); os.open('tool4', os.O_CREAT | os.O_WRONLY, 0o755); os.open('file', os.O_RDONLY, 0o4755)")},
 		{"keys", python("call(ctypes.c_long(KEYCTL), 0, -3, 0)"), python("call(ctypes.c_long(GETPID))")},
 		{"token", "env | grep -r " + secret + " - || cat /proc/*/environ | grep -a " + secret, "env | grep HOME"},
 		{"descriptors", "for f in /proc/self/fd/*; do case $f in */[0-2]) ;; *) cat $f;; esac; done 2>/dev/null | grep " + secret, "echo " + "x | grep x"},
@@ -193,6 +195,47 @@ func TestRepository(t *testing.T) {
 		}
 	}
 	must(t, e, "echo 2 > file && git commit -qam two") // still a good repository
+
+	// Hooks behind a link: what it points to is held, and the link is put back.
+	if err := os.Rename(filepath.Join(ws, ".git", "hooks"), filepath.Join(ws, "my-hooks")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("../my-hooks", filepath.Join(ws, ".git", "hooks")); err != nil {
+		t.Fatal(err)
+	}
+	if out, exit := sh(t, e, "echo x > my-hooks/pre-commit"); exit.Code == 0 {
+		t.Errorf("behind a link: %s", out)
+	}
+	out, exit := sh(t, e, "rm .git/hooks && mkdir .git/hooks && echo x > .git/hooks/pre-commit")
+	if target, err := os.Readlink(filepath.Join(ws, ".git", "hooks")); exit.Code != 0 || len(exit.Denied) != 1 || err != nil || target != "../my-hooks" {
+		t.Errorf("the link is now %q, %v (%+v, %s)", target, err, exit, out)
+	}
+}
+
+// TestWorktree has a workspace that is a linked worktree, and one that claims to be one.
+func TestWorktree(t *testing.T) {
+	repo := filepath.Join(t.TempDir(), "repo")
+	put(t, filepath.Join(repo, "file"), "1\n")
+	outside(t, repo, "git", "init", "-q")
+	outside(t, repo, "git", "add", ".")
+	outside(t, repo, "git", "commit", "-qm", "first")
+	s := newSandbox(t, nil)
+	needIsolation(t, s)
+	linked := filepath.Join(t.TempDir(), "linked")
+	outside(t, repo, "git", "worktree", "add", "-q", linked)
+	put(t, filepath.Join(linked, "new"), "")
+	real := newSandbox(t, func(c *Config) { c.Workspace = linked })
+	if out := must(t, real.Env(write, ""), "git log --format=%s && git status --short"); out != "first\n?? new" {
+		t.Errorf("%q", out)
+	}
+	if out, exit := sh(t, real.Env(write, ""), "echo x >> '"+repo+"/.git/config' || echo x > .git"); exit.Code == 0 {
+		t.Errorf("the repository was changed: %s", out)
+	}
+	// Another worktree's file does not make this its worktree.
+	forged := newSandbox(t, func(c *Config) { put(t, filepath.Join(c.Workspace, ".git"), get(t, filepath.Join(linked, ".git"))) })
+	if out, exit := sh(t, forged.Env(read, ""), "ls '"+repo+"/.git'"); exit.Code == 0 {
+		t.Errorf("a repository was shown to a stranger: %s", out)
+	}
 }
 
 // TestUninitialised probes in a program that never called Init.

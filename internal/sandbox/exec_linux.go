@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -111,66 +110,6 @@ func (e *env) source() (from string, cleanup func(), err error) {
 		return "", nil, fmt.Errorf("copying the workspace: %w", err)
 	}
 	return copied, cleanup, nil
-}
-
-// watch looks which protected paths do not exist; the function that it gives moves those that a command has
-// made out of the workspace, and says so.
-func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
-	if access != effect.ReadWrite {
-		return func() ([]string, error) { return nil, nil }
-	}
-	var absent []string
-	for _, rel := range append(append([]string{}, unborn...), s.cfg.Protect...) {
-		if _, err := os.Lstat(filepath.Join(s.workspace, rel)); errors.Is(err, fs.ErrNotExist) {
-			absent = append(absent, rel)
-		}
-	}
-	return func() (taken []string, err error) {
-		for _, rel := range absent {
-			path := filepath.Join(s.workspace, rel)
-			if _, lerr := os.Lstat(path); lerr != nil {
-				continue
-			}
-			if qerr := s.quarantine(rel); qerr != nil {
-				err = errors.Join(err, fmt.Errorf("taking away %s, which a command must not make: %w", path, qerr))
-				continue
-			}
-			taken = append(taken, fmt.Sprintf("write %s: it is protected and was taken away after the command", path))
-		}
-		return taken, err
-	}
-}
-
-func (s *Sandbox) quarantine(rel string) error {
-	dir := filepath.Join(s.home, "quarantine")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return err
-	}
-	place, err := os.MkdirTemp(dir, filepath.Base(s.workspace)+"-")
-	if err != nil {
-		return err
-	}
-	// The process tree is gone, so nothing changes the path on the way; still no link is followed out.
-	root, err := os.OpenRoot(s.workspace)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	parent, err := root.OpenRoot(filepath.Dir(rel))
-	if err != nil {
-		return err
-	}
-	defer parent.Close()
-	base := filepath.Base(rel)
-	info, err := parent.Stat(".")
-	if err != nil {
-		return err
-	}
-	outside, err := os.Stat(filepath.Join(s.workspace, filepath.Dir(rel)))
-	if err == nil && os.SameFile(info, outside) && os.Rename(filepath.Join(s.workspace, rel), filepath.Join(place, base)) == nil {
-		return nil
-	}
-	return errors.Join(parent.RemoveAll(base), os.Remove(place))
 }
 
 // launch runs p in a helper of its own and waits until every process of it is gone.
@@ -360,10 +299,12 @@ func (c *closers) close() {
 	}
 }
 
-// attributes asks for the name spaces. An ordinary user's program loses its capabilities over them when it is
+// attributes asks for the name spaces, and for a session of its own: what a person types at the terminal ends a
+// command through the context, not by hitting the helper. An ordinary user's program loses its capabilities over them when it is
 // executed, except ambient ones.
 func attributes(how ids) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{
+		Setsid: true,
 		Cloneflags: syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWIPC |
 			syscall.CLONE_NEWUTS | syscall.CLONE_NEWNET | unix.CLONE_NEWCGROUP,
 	}

@@ -14,6 +14,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -374,4 +375,22 @@ func linkTree(from, to string) {
 		}
 		return os.Link(path, dst)
 	})
+}
+
+// TestParallel has many commands of one sandbox at a time.
+func TestParallel(t *testing.T) {
+	s := newSandbox(t, nil)
+	needIsolation(t, s)
+	var all sync.WaitGroup
+	for i := range 16 {
+		all.Go(func() {
+			e := s.Env([]effect.Grant{read, write, discard}[i%3], "")
+			var out bytes.Buffer
+			exit, err := e.Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", fmt.Sprintf("echo %d; echo x > $GOCACHE/00/%d; setsid sleep 1000 & exit %d", i, i, i)}, Output: &out})
+			if err != nil || exit.Code != i || out.String() != fmt.Sprintln(i) {
+				t.Errorf("%d: %+v, %v, %q", i, exit, err, out.String())
+			}
+		})
+	}
+	all.Wait()
 }

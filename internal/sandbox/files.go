@@ -138,16 +138,18 @@ func (e *env) enter(p place, create bool) (dir *os.Root, base string, err error)
 
 func (e *env) step(dir *os.Root, name string, create bool) (*os.Root, error) {
 	info, err := dir.Lstat(name)
+	made := false
 	if create && errors.Is(err, fs.ErrNotExist) {
-		if err := dir.Mkdir(name, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		err := dir.Mkdir(name, 0o755)
+		if err != nil && !errors.Is(err, fs.ErrExist) {
 			return nil, err
 		}
-		if err := e.give(dir, name); err != nil {
-			return nil, err
-		}
+		made = err == nil
 		info, err = dir.Lstat(name)
-	}
-	if err != nil {
+		if err != nil {
+			return nil, err
+		}
+	} else if err != nil {
 		return nil, err
 	}
 	if info.Mode().Type() == fs.ModeSymlink {
@@ -164,6 +166,9 @@ func (e *env) step(dir *os.Root, name string, create bool) (*os.Root, error) {
 	if err == nil && !os.SameFile(info, now) {
 		err = errMoved
 	}
+	if err == nil && made && e.giving() {
+		err = next.Lchown(".", e.s.uid, e.s.gid)
+	}
 	if err != nil {
 		next.Close()
 		return nil, err
@@ -171,13 +176,9 @@ func (e *env) step(dir *os.Root, name string, create bool) (*os.Root, error) {
 	return next, nil
 }
 
-// give makes the workspace's owner the owner of something new, where this process may do that.
-func (e *env) give(dir *os.Root, name string) error {
-	if os.Geteuid() != 0 || e.s.uid < 0 {
-		return nil
-	}
-	return dir.Lchown(name, e.s.uid, e.s.gid)
-}
+// giving says whether what is new must be made the workspace's owner's. That is always done through an open
+// file: its name may stand for something else by then.
+func (e *env) giving() bool { return os.Geteuid() == 0 && e.s.uid >= 0 }
 
 // open opens a file, or a directory, and never waits: a pipe or a device is refused.
 func (e *env) open(p place) (*os.File, fs.FileInfo, error) {
@@ -348,7 +349,7 @@ func (e *env) write(p place, data []byte) error {
 	if err != nil {
 		return err
 	}
-	err = e.fill(dir, f, temp, old, data)
+	err = e.fill(f, old, data)
 	if cerr := f.Close(); err == nil {
 		err = cerr
 	}
@@ -361,13 +362,15 @@ func (e *env) write(p place, data []byte) error {
 	return syncDir(dir)
 }
 
-func (e *env) fill(dir *os.Root, f *os.File, temp string, old fs.FileInfo, data []byte) error {
+func (e *env) fill(f *os.File, old fs.FileInfo, data []byte) error {
 	if _, err := f.Write(data); err != nil {
 		return err
 	}
 	if old == nil {
-		if err := e.give(dir, temp); err != nil {
-			return err
+		if e.giving() {
+			if err := f.Chown(e.s.uid, e.s.gid); err != nil {
+				return err
+			}
 		}
 		return f.Sync()
 	}
@@ -376,8 +379,8 @@ func (e *env) fill(dir *os.Root, f *os.File, temp string, old fs.FileInfo, data 
 			return err
 		}
 	}
-	// After the owner: changing that clears set-id bits.
-	if err := f.Chmod(old.Mode()); err != nil {
+	// As with any write, the right to run as the owner does not outlive a change of the content.
+	if err := f.Chmod(old.Mode() &^ (fs.ModeSetuid | fs.ModeSetgid)); err != nil {
 		return err
 	}
 	return f.Sync()

@@ -23,8 +23,8 @@ var refused = append([]uint32{
 	unix.SYS_OPEN_BY_HANDLE_AT, unix.SYS_FANOTIFY_INIT, unix.SYS_VHANGUP, unix.SYS_MIGRATE_PAGES, unix.SYS_MOVE_PAGES,
 }, refusedHere...)
 
-// missing answer ENOSYS, so that libraries fall back to what can be judged: clone3 takes its flags by pointer.
-var missing = []uint32{unix.SYS_CLONE3, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
+// missing answer ENOSYS, so that libraries fall back to what can be judged: some take their flags by pointer.
+var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_FCHMODAT2, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
 // families of sockets that exist inside; others answer EAFNOSUPPORT.
 var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
@@ -38,7 +38,17 @@ const (
 	dataArch = 4
 	dataArg0 = 16 // low word, little endian
 	dataArg1 = 24
+	dataArg2 = 32
+	dataArg3 = 40
 )
+
+// withMode is a system call that can give a file the right to run as its owner. A command that runs as the
+// owner of the workspace could leave such a program for others to start outside.
+type withMode struct{ nr, mode, flags uint32 } // where the mode is; where the open flags are, 0 for none
+
+var setID = append([]withMode{
+	{unix.SYS_FCHMOD, dataArg1, 0}, {unix.SYS_FCHMODAT, dataArg2, 0}, {unix.SYS_MKNODAT, dataArg2, 0}, {unix.SYS_OPENAT, dataArg3, dataArg2},
+}, setIDHere...)
 
 // filter is the seccomp program, encoded for the kernel. It answers with errors and never kills.
 func filter() []byte {
@@ -78,6 +88,20 @@ func filter() []byte {
 	emit(eq, 0x541c, 0, 1) // TIOCLINUX
 	fail(unix.EPERM)
 	ret(unix.SECCOMP_RET_ALLOW)
+	for _, c := range setID {
+		emit(eq, c.nr, 0, 6)
+		if c.flags != 0 {
+			prog[len(prog)-1].Jf = 8
+			load(c.flags)
+			emit(set, unix.O_CREAT, 0, 5)
+		}
+		load(c.mode)
+		emit(set, unix.S_ISUID, 2, 0)
+		emit(set, unix.S_ISGID, 1, 0)
+		ret(unix.SECCOMP_RET_ALLOW)
+		fail(unix.EPERM)
+		load(dataNr)
+	}
 	emit(eq, unix.SYS_SOCKET, 0, uint8(len(families)+2))
 	load(dataArg0)
 	for i, f := range families {

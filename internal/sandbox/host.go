@@ -120,6 +120,9 @@ func discover(environ []string, userHome, workspace, home string) host {
 	if real, err := resolveDir(goCache); filepath.IsAbs(goCache) && err == nil {
 		h.goCache = real
 	}
+	if repository := worktreeRepository(workspace); repository != "" {
+		add(repository)
+	}
 	h.readable = outermost(roots)
 	for _, root := range h.readable {
 		for _, name := range credentials {
@@ -133,6 +136,46 @@ func discover(environ []string, userHome, workspace, home string) host {
 	}
 	h.gitName, h.gitEmail = gitIdentity(filepath.Join(userHome, ".gitconfig"))
 	return h
+}
+
+// worktreeRepository is the repository that a linked git worktree belongs to, "" where the workspace is none. The
+// file .git is the workspace's and could name anything; so what it names must name it in turn.
+func worktreeRepository(workspace string) string {
+	read := func(path string) string {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
+			return ""
+		}
+		b, err := os.ReadFile(path)
+		if err != nil {
+			return ""
+		}
+		return strings.TrimSpace(string(b))
+	}
+	link := filepath.Join(workspace, ".git")
+	dir, ok := strings.CutPrefix(read(link), "gitdir: ")
+	if !ok {
+		return ""
+	}
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(workspace, dir)
+	}
+	dir, err := resolveDir(dir)
+	if err != nil {
+		return ""
+	}
+	back := read(filepath.Join(dir, "gitdir"))
+	if back != "" && !filepath.IsAbs(back) {
+		back = filepath.Join(dir, back)
+	}
+	if real, err := filepath.EvalSymlinks(back); err != nil || real != link {
+		return ""
+	}
+	common := filepath.Dir(filepath.Dir(dir))
+	if filepath.Base(filepath.Dir(dir)) != "worktrees" || !exists(filepath.Join(common, "objects")) {
+		return ""
+	}
+	return common
 }
 
 // showable says whether a directory is a toolchain's rather than a person's: a home, or anything that holds
