@@ -1,0 +1,77 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"belay/effect"
+	"belay/internal/sandbox"
+	"belay/journal"
+	"belay/tool"
+)
+
+// price is what single parts cost here and now, in milliseconds: medians, measured in turns.
+type price struct {
+	Sync    float64 // one durable append over one that is not
+	Bare    float64 // the shell and its line by os/exec
+	Sandbox float64 // the same in a sandbox
+}
+
+const samples = 150
+
+// parts measures the price list and prints it as JSON.
+func parts(j job) error {
+	work, home := filepath.Join(j.Dir, "work"), filepath.Join(j.Dir, "home")
+	log, _, err := journal.Create(home, journal.NewRunID(), nil)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	box, err := sandbox.New(sandbox.Config{Workspace: work, Home: home})
+	if err != nil {
+		return err
+	}
+	argv := []string{"bash", "--norc", "--noprofile", "-c", "--", "echo step-1"}
+	entry := journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "some words that fill a line of the journal"}}
+	var failed error
+	took := func(times *[]float64, do func() error) {
+		began := time.Now()
+		if err := do(); err != nil && failed == nil {
+			failed = err
+		}
+		*times = append(*times, time.Since(began).Seconds()*1000)
+	}
+	var durable, written, bare, boxed []float64
+	for range samples {
+		took(&durable, func() error { _, err := log.Append(entry); return err })
+		took(&written, func() error { _, err := log.Write(entry); return err })
+		took(&bare, func() error { return exec.Command(argv[0], argv[1:]...).Run() })
+		took(&boxed, func() error {
+			var out bytes.Buffer
+			exit, err := box.Env(effect.Grant{Workspace: effect.ReadOnly}, "").Exec(context.Background(), tool.Command{Argv: argv, Output: &out})
+			if err == nil && exit.Code != 0 {
+				err = fmt.Errorf("exit %d: %s", exit.Code, out.String())
+			}
+			return err
+		})
+	}
+	if failed != nil {
+		return failed
+	}
+	return json.NewEncoder(os.Stdout).Encode(price{Sync: median(durable) - median(written), Bare: median(bare), Sandbox: median(boxed)})
+}
+
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	return sorted[len(sorted)/2]
+}
