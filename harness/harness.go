@@ -93,6 +93,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.
 func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
+	defer a.box.Close()
 	a.loop.Log = log
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
@@ -108,6 +109,7 @@ const handoffName = "handoff.md"
 type agent struct {
 	home   string
 	place  tool.Place
+	box    *sandbox.Sandbox
 	level  sandbox.Level
 	mode   policy.Mode
 	system string
@@ -149,7 +151,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
-	a.level = box.Level()
+	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home).Digest
 	verifiers := a.verifiers(cfg, box, tree)
 	var checks []string

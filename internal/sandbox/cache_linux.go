@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belay/effect"
 	"belay/internal/sandbox/helper"
 )
 
@@ -18,8 +19,9 @@ import (
 //
 // Under Go's build cache lies the host's, read-only, in an overlay: commands profit from it and cannot poison
 // it. The kernel allows an upper layer to one overlay at a time, so a lock says who has it; commands that run
-// beside its holder read the same two layers and keep what they compile to themselves.
-func (s *Sandbox) cacheSteps(kind string) (steps []helper.Step, release func(), err error) {
+// beside its holder, and those that may change nothing, read the same two layers and keep what they compile to
+// themselves.
+func (s *Sandbox) cacheSteps(kind string, access effect.Access) (steps []helper.Step, release func(), err error) {
 	release = func() {}
 	dir := s.cacheDir(kind)
 	tree, upper, work := filepath.Join(dir, "tree"), filepath.Join(dir, "go", "upper"), filepath.Join(dir, "go", "work")
@@ -28,16 +30,21 @@ func (s *Sandbox) cacheSteps(kind string) (steps []helper.Step, release func(), 
 	}
 	inside := insideHome + "/.cache"
 	steps = []helper.Step{{Code: helper.Bind, A: tree, B: inside}}
-	if !s.level.Overlay || s.cfg.PrivateCache || s.host.goCache == "" {
+	if !s.layered() {
 		return steps, release, nil
 	}
 	over := helper.Step{Code: helper.Overlay, A: s.host.goCache, B: inside + "/go-build", C: upper + "\x00" + work}
+	below := upper + "\x00" + s.host.goCache
+	if !s.locks(access) {
+		over.A, over.C = below, ""
+		return append(steps, over), release, nil
+	}
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, release, fmt.Errorf("locking the build cache: %w", err)
 	}
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		over.A, over.C = upper+"\x00"+s.host.goCache, ""
+		over.A, over.C = below, ""
 		return append(steps, over), func() { lock.Close() }, nil
 	}
 	inner := filepath.Join(work, "work")
@@ -49,6 +56,16 @@ func (s *Sandbox) cacheSteps(kind string) (steps []helper.Step, release func(), 
 		tidy(inner) // so that a person can remove the cache; the next command looks again
 		lock.Close()
 	}, nil
+}
+
+// layered says whether the build cache lies over the host's.
+func (s *Sandbox) layered() bool {
+	return s.level.Overlay && !s.cfg.PrivateCache && s.host.goCache != ""
+}
+
+// locks says whether a command with this access keeps what it compiles in a layered cache.
+func (s *Sandbox) locks(access effect.Access) bool {
+	return s.layered() && (access == effect.ReadWrite || access == effect.Discard)
 }
 
 // tidy removes the mark by which a volatile overlay forbids to mount its layers again, in case the machine

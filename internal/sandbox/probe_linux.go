@@ -68,10 +68,14 @@ func try(ctx context.Context, level Level, program string) error {
 	}
 	steps = append(steps, helper.Step{Code: helper.Seal, A: "/"})
 	var out bytes.Buffer
-	exit, err := launch(ctx, level.ids, &helper.Program{
-		Steps: steps, SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits,
-		Filter: filterOnce(), Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
-	}, tool.Command{Output: &out})
+	h, err := startHelper(level.ids)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	exit, err := h.exec(ctx, &room{program: &helper.Program{
+		Steps: steps, SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits, Filter: filterOnce(),
+	}}, tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out})
 	if err != nil {
 		return err
 	}

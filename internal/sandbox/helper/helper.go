@@ -1,6 +1,6 @@
-// Package helper is the program that a re-executed belay becomes: it builds one sandbox from a list of steps, runs one command in it and dies with everything in there.
+// Package helper is the program that a re-executed belay becomes: it builds sandboxes from lists of steps, runs a command in each and leaves nothing of it behind.
 //
-// It imports nothing but syscall and unsafe, and takes over in its own package initialisation, so that a
+// It imports nothing but runtime, syscall and unsafe, and takes over in its own package initialisation, so that a
 // large host binary costs a sandboxed command as little as possible: Go initialises packages whose imports
 // are ready in order of their paths, which puts this one before nearly everything else.
 // It decides nothing: every path, flag and limit comes from the parent's Program.
@@ -10,7 +10,8 @@ package helper
 // It counts only for the first process of a pid namespace.
 const Marker = "BELAY_SANDBOX_HELPER"
 
-// ControlFD is the helper's end of the control socket: the Program comes in, one Status goes out.
+// ControlFD is the helper's end of the control socket: Programs come in, for each command a Status goes out. The
+// descriptors of a command's input and output come with its Program.
 const ControlFD = 3
 
 var called bool
@@ -61,7 +62,8 @@ type Limit struct {
 	Value    uint64
 }
 
-// Program is everything that the helper needs to know.
+// Program is everything that the helper needs to know. One without Argv prepares; one without Steps runs its
+// command where the last one has prepared.
 type Program struct {
 	Steps    []Step
 	SetIDs   bool // become UID and GID without other groups; otherwise the helper's own ids stay
@@ -187,7 +189,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// First byte of a Status: how the command ended, or why it never began.
+// First byte of a Status, which its length precedes, as it does with a Program: how the command ended, or why it never began.
 const (
 	Ended  = 'x' // followed by the wait status, four bytes, low byte first
 	Failed = 'e' // followed by text: the sandbox could not be built

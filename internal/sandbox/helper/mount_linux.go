@@ -73,6 +73,8 @@ func build(steps []Step) error {
 	if err := syscall.Chdir("/"); err != nil {
 		return &failure{"entering", "/", errno(err)}
 	}
+	syscall.Close(r.fd)
+	syscall.Close(r.null)
 	return nil
 }
 
