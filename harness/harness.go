@@ -34,7 +34,7 @@ type Config struct {
 	Workspace string         // folder to work in; "" is the current one
 	AllowWide bool           // let Workspace be / or the home directory
 	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // "rehearsal:FILE"
+	Model     string         // see model.ParseSpec; "" takes a local server that lists a model
 	Client    model.Client   // used instead of Model where it is set
 	Verify    []string       // shell commands that must pass; none means: detect
 	Mode      policy.Mode    // "" is policy.Edit
@@ -114,6 +114,8 @@ type agent struct {
 	mode   policy.Mode
 	system string
 	specs  []model.Tool
+	spec   string   // of the model, to ask for again
+	repo   *repoMap // nil where the repository has none
 	loop   loop.Config
 }
 
@@ -136,10 +138,11 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
-	client, err := client(cfg)
+	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
+	a.spec = spec
 	registry, err := registry(cfg)
 	if err != nil {
 		return nil, &UsageError{err}
@@ -153,12 +156,16 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	}
 	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home).Digest
-	verifiers := a.verifiers(cfg, box, tree)
+	verifiers := a.verifiers(cfg, box)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, names(registry.Specs()), a.isolated(), checks); err != nil {
+	if a.repo, err = readMap(a.place.Workspace); err != nil {
+		return nil, &UsageError{err}
+	}
+	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
+	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
@@ -198,6 +205,17 @@ func registry(cfg Config) (*tool.Registry, error) {
 	return tool.NewRegistry(chosen...)
 }
 
+// ToolNames lists the standard tools that Config.Only may choose from. Those that end a run are always there.
+func ToolNames() []string {
+	var names []string
+	for _, t := range tools.Standard() {
+		if spec := t.Spec(); spec.Signal == tool.NoSignal {
+			names = append(names, spec.Name)
+		}
+	}
+	return names
+}
+
 // judge puts an embedder's own judgement behind the built-in one: it can refuse more, and allow nothing more.
 func judge(own func(effect.Set, policy.Situation) policy.Decision, situation policy.Situation) func(effect.Set) policy.Decision {
 	return func(set effect.Set) policy.Decision {
@@ -213,16 +231,16 @@ func judge(own func(effect.Set, policy.Situation) policy.Decision, situation pol
 }
 
 // verifiers are the commands a person named, else the one that the project's files suggest.
-func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox, tree func(context.Context) (string, error)) []verify.Verifier {
+func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
 	if !named && len(cfg.Verifiers) == 0 {
-		if line := verifier.Detect(a.place.Workspace); line != "" {
-			lines = []string{line}
+		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
+			lines = []string{found[0].Line}
 		}
 	}
 	var all []verify.Verifier
 	for _, line := range lines {
-		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation), Tree: tree,
+		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
 			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
 	}
 	return append(all, cfg.Verifiers...)
@@ -237,9 +255,12 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	}
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
-		Model: journal.ModelInfo{ID: info.ID(), Spec: cfg.Model, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
+		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
+	}
+	if a.repo != nil {
+		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
 	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
@@ -248,6 +269,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
 	if !a.isolated() {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
+	}
+	if info.Price == nil {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
 	}
 	if cfg.Task != "" {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})

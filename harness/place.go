@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"belay/model"
-	"belay/model/rehearsal"
 	"belay/tool"
 )
 
@@ -86,25 +84,6 @@ func resolve(path string) (string, error) {
 		return "", err
 	}
 	return filepath.EvalSymlinks(abs)
-}
-
-// client makes the model that the configuration names.
-func client(cfg Config) (model.Client, error) {
-	if cfg.Client != nil {
-		return cfg.Client, nil
-	}
-	provider, name, _ := strings.Cut(cfg.Model, ":")
-	switch {
-	case cfg.Model == "":
-		return nil, errors.New("no model: name one with --model rehearsal:FILE")
-	case provider == "rehearsal" && name != "":
-		script, err := rehearsal.Load(name)
-		if err != nil {
-			return nil, err
-		}
-		return rehearsal.New(script), nil
-	}
-	return nil, fmt.Errorf("unknown model %q: belay knows rehearsal:FILE", cfg.Model)
 }
 
 // headOf is the commit that the workspace's repository is on, "" where it has none that files alone tell.

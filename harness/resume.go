@@ -13,6 +13,8 @@ import (
 	"belay/internal/projection"
 	"belay/journal"
 	"belay/loop"
+	"belay/message"
+	"belay/model"
 	"belay/policy"
 )
 
@@ -30,6 +32,9 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	if errors.Is(err, fs.ErrNotExist) {
 		return Result{}, &UsageError{fmt.Errorf("there is no run %s in %s", runID, home)}
 	}
+	if errors.Is(err, journal.ErrBusy) {
+		return Result{}, &UsageError{err}
+	}
 	if err != nil {
 		return Result{}, err
 	}
@@ -38,8 +43,8 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if past.ended && loop.Exit(past.end.Exit) == loop.ExitProved && cfg.Task == "" {
-		return Result{}, &UsageError{fmt.Errorf("run %s is finished and proved; to go on from there, say what else to do", runID)}
+	if how := past.finished(); how != "" && cfg.Task == "" {
+		return Result{}, &UsageError{fmt.Errorf("run %s is finished: %s; to go on from there, say what else to do", runID, how)}
 	}
 	say := cfg.Task
 	cfg = past.fill(cfg)
@@ -51,12 +56,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		cfg.Progress(fmt.Sprintf("the repository was on commit %q and is now on %q", past.start.Head, head))
 	}
 	// The context goes on under the system prompt and the tools that it began with.
-	if a.system = past.start.System; len(past.start.Tools) > 0 {
-		a.specs = nil
-		if err := json.Unmarshal(past.start.Tools, &a.specs); err != nil {
-			return Result{}, fmt.Errorf("resume %s: tools: %w", runID, err)
-		}
-	}
+	a.system, a.specs = past.start.System, past.tools
 	cfg.Task = say
 	entries := a.opening(cfg)
 	for i := range entries {
@@ -67,7 +67,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	if cfg.Observe != nil {
-		for _, e := range events {
+		for _, e := range append([]journal.Event{past.last}, events...) {
 			cfg.Observe(e)
 		}
 	}
@@ -77,21 +77,45 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 // past is what a journal says about how its run was configured and ended.
 type past struct {
 	start   journal.SessionStart // the last one
+	tools   []model.Tool         // that the model was told of
 	session int
 	task    string // the first message
+	stop    message.StopReason
 	end     journal.SessionEnd
 	ended   bool
+	last    journal.Event // the opening of the log by this process
+}
+
+// finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
+// it stands still.
+func (p past) finished() string {
+	switch {
+	case !p.ended:
+		return ""
+	case p.end.Standing != "":
+		return p.end.Standing
+	case loop.Exit(p.end.Exit) == loop.ExitUnverified:
+		return "the model gave its answer"
+	case p.stop == message.StopRefusal:
+		return "the model refused"
+	}
+	return ""
 }
 
 func recall(log *journal.File) (past, error) {
 	var p past
 	for e, err := range log.Events() {
+		p.last = e
 		if err == nil {
 			switch e.Type {
 			case journal.TypeSessionStart:
 				p.start = journal.SessionStart{}
 				err = e.Decode(&p.start)
 				p.session, p.ended = e.Session, false
+			case journal.TypeModelReply:
+				var r journal.ModelReply
+				err = e.Decode(&r)
+				p.stop = r.Stop
 			case journal.TypeUserMessage:
 				var m journal.UserMessage
 				if err = e.Decode(&m); p.task == "" {
@@ -113,6 +137,9 @@ func recall(log *journal.File) (past, error) {
 	case p.start.Projection != projection.Version:
 		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
 	}
+	if err := json.Unmarshal(p.start.Tools, &p.tools); err != nil {
+		return p, fmt.Errorf("resume %s: tools: %w", log.RunID(), err)
+	}
 	if _, err := os.Stat(p.start.Workspace); err != nil {
 		return p, &UsageError{fmt.Errorf("run %s worked in %s, which is not there any more", log.RunID(), p.start.Workspace)}
 	}
@@ -124,6 +151,11 @@ func (p past) fill(cfg Config) Config {
 	cfg.Workspace, cfg.AllowWide, cfg.Task = p.start.Workspace, true, p.task
 	if cfg.Model == "" {
 		cfg.Model = p.start.Model.Spec
+	}
+	if len(cfg.Only) == 0 { // what the model was not told of is not run for it either
+		for _, t := range p.tools {
+			cfg.Only = append(cfg.Only, t.Name)
+		}
 	}
 	if cfg.Mode == "" {
 		cfg.Mode = policy.Mode(p.start.Mode)

@@ -80,6 +80,9 @@ func Create(home, runID string, now func() time.Time, entries ...Entry) (*File, 
 	return f, events, nil
 }
 
+// ErrBusy says that a run has a writer already.
+var ErrBusy = errors.New("another process writes this run; `belay show` can read it meanwhile")
+
 // openFile opens or creates the journal in dir for this process alone. The chain stands at its start.
 func openFile(dir, runID string, now func() time.Time) (*File, error) {
 	lock := flock.New(filepath.Join(dir, lockName), flock.SetPermissions(0o600))
@@ -87,7 +90,7 @@ func openFile(dir, runID string, now func() time.Time) (*File, error) {
 	case err != nil:
 		return nil, fmt.Errorf("lock: %w", err)
 	case !ok:
-		return nil, errors.New("another process writes this run; `belay show` can read it meanwhile")
+		return nil, ErrBusy
 	}
 	file, err := os.OpenFile(filepath.Join(dir, journalName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {

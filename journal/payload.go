@@ -26,13 +26,21 @@ type SessionStart struct {
 	System     string          `json:"system"`
 	Tools      json.RawMessage `json:"tools"`
 	MaxOutput  int64           `json:"max_output,omitempty"`
-	Verify     []string        `json:"verify,omitempty"` // verifiers by name
-	Named      bool            `json:"named,omitempty"`  // whether a person chose them
-	Bounds     Bounds          `json:"bounds"`
+	// Instructions are the files of the repository whose words stand in System.
+	Instructions []Instruction `json:"instructions,omitempty"`
+	Verify       []string      `json:"verify,omitempty"` // verifiers by name
+	Named        bool          `json:"named,omitempty"`  // whether a person chose them
+	Bounds       Bounds        `json:"bounds"`
 }
 
 // BlobFields are stored as blobs whatever their size.
 func (SessionStart) BlobFields() []string { return []string{"system", "tools"} }
+
+// Instruction is a file that speaks to agents, as it was when the session began.
+type Instruction struct {
+	File string `json:"file"` // relative to the workspace
+	Hash string `json:"hash"` // SHA-256 of its content, hex
+}
 
 // ModelInfo names the model of a session.
 type ModelInfo struct {

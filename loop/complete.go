@@ -77,7 +77,7 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 	}
 	out := &Outcome{Exit: ExitUnverified, Standing: verify.NoRegression, Reason: "finished, no regression: what passed before still passes"}
 	for _, v := range s.Verifiers {
-		report, err := s.verify(ctx, v, false)
+		report, tree, err := s.verify(ctx, v, false)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -88,7 +88,7 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 		if v.Named() || redBefore {
 			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"
 		}
-		out.Proof = append(out.Proof, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: report.Tree, LogHash: report.LogHash,
+		out.Proof = append(out.Proof, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: tree, LogHash: report.LogHash,
 			DurationMS: report.Duration.Milliseconds(), Seq: s.guard.seq, RedBefore: redBefore})
 	}
 	// All reports must be of one tree, and of the tree as it is now.

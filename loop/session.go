@@ -198,27 +198,30 @@ func (s *session) keepBase(ctx context.Context) (string, error) {
 		if _, known := s.red[v.Name()]; v.Named() || known {
 			continue
 		}
-		if _, err := s.verify(ctx, v, true); err != nil {
+		if _, _, err := s.verify(ctx, v, true); err != nil {
 			return "", err
 		}
 	}
 	return tree, ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
 }
 
-// verify runs one verifier and records its report.
-func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, error) {
+// verify runs one verifier and records its report and the digest of the tree that it saw.
+func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, string, error) {
 	where := "the tree"
 	if onBase {
 		where = "the tree before any change"
 	}
 	s.progress("verifying %s: %s", where, v.Name())
+	tree, err := s.Tree(ctx)
+	if err != nil {
+		return verify.Report{}, "", fmt.Errorf("digest of the tree: %w", err)
+	}
 	report, err := v.Verify(ctx)
 	if err != nil {
-		return report, fmt.Errorf("verifier %q: %w", v.Name(), err)
+		return report, "", fmt.Errorf("verifier %q: %w", v.Name(), err)
 	}
-	return report, s.record(s.entry(journal.TypeVerify, journal.Verify{
+	return report, tree, s.record(s.entry(journal.TypeVerify, journal.Verify{
 		Verifier: v.Name(), Named: v.Named(), Base: onBase, OK: report.OK, Exit: report.Exit, Summary: report.Summary,
-		Output: report.Output, LogHash: report.LogHash, Tree: report.Tree, Sandbox: report.Sandbox,
-		DurationMS: report.Duration.Milliseconds(),
+		Output: report.Output, LogHash: report.LogHash, Tree: tree, Sandbox: report.Sandbox, DurationMS: report.Duration.Milliseconds(),
 	}))
 }

@@ -24,7 +24,6 @@ type Report struct {
 	Summary  string        `json:"summary"`  // one line
 	Output   string        `json:"output"`   // all of it, stdout and stderr as they came
 	LogHash  string        `json:"log_hash"` // SHA-256 of Output, hex
-	Tree     string        `json:"tree"`     // digest of the tree that was verified
 	Duration time.Duration `json:"-"`
 	Sandbox  string        `json:"sandbox"` // the isolation it ran in
 }

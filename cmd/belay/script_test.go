@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -55,7 +57,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": jsonValue, "setjson": setJSON, "flip": flip, "await": await, "copymodule": copyModule, "replace": replace,
+			"exits": exits, "json": jsonValue, "setjson": setJSON, "flip": flip, "await": await, "copymodule": copyModule, "replace": replace, "fetch": fetch,
 		},
 	})
 }
@@ -221,6 +223,27 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	ts.Fatalf("no file %s ever held %s", args[0], args[1])
+}
+
+// fetch URLFILE PATH BODYFILE ANSWERFILE posts a JSON body to the URL in a file, and keeps the body of the answer, which
+// must be a good one.
+func fetch(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 4 {
+		ts.Fatalf("usage: fetch URLFILE PATH BODYFILE ANSWERFILE")
+	}
+	request, err := http.NewRequest(http.MethodPost, strings.TrimSpace(ts.ReadFile(args[0]))+args[1], strings.NewReader(ts.ReadFile(args[2])))
+	ts.Check(err)
+	request.Header.Set("Content-Type", "application/json")
+	request.Header.Set("Anthropic-Version", "2023-06-01")
+	response, err := http.DefaultClient.Do(request)
+	ts.Check(err)
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	ts.Check(err)
+	if response.StatusCode != http.StatusOK {
+		ts.Fatalf("%s: %s", response.Status, body)
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[3]), body, 0o644))
 }
 
 // copymodule MODULE DIR copies the source of a dependency of belay out of the module cache, writable.

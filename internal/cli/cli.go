@@ -25,14 +25,15 @@ import (
 type app struct {
 	in       io.Reader
 	out, err io.Writer
-	run      func(context.Context, harness.Config) (harness.Result, error)
+	run      starter
+	resume   func(ctx context.Context, runID string, cfg harness.Config) (harness.Result, error)
 	home     func() (string, error)
 	begun    bool // a command has begun: what failed before that is how it was called
 }
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, home: harness.DefaultHome}
+	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, resume: harness.Resume, home: harness.DefaultHome}
 	return a.main(ctx, args)
 }
 
@@ -157,7 +158,8 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.runsCommand(), a.showCommand(), a.replayCommand(), a.journalCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
+		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.doctorCommand(), a.versionCommand())
 	root.SetHelpCommand(a.helpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {
@@ -221,6 +223,16 @@ func exactly(n int, what string) cobra.PositionalArgs {
 			return usagef("`%s` takes no argument, and got %q", cmd.CommandPath(), args[0])
 		}
 		return usagef("`%s` takes %s, and got %s. For example:\n%s", cmd.CommandPath(), what, number(len(args)), cmd.Example)
+	}
+}
+
+// between wants min to max arguments and says what they are.
+func between(min, max int, what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) >= min && len(args) <= max {
+			return nil
+		}
+		return exactly(min, what)(cmd, args)
 	}
 }
 

@@ -83,6 +83,8 @@ type shell struct {
 	home  string
 	run   func(context.Context, harness.Config) (harness.Result, error)
 	stdin string
+
+	resume func(context.Context, string, harness.Config) (harness.Result, error)
 }
 
 func newShell(t *testing.T) *shell {
@@ -94,7 +96,7 @@ func newShell(t *testing.T) *shell {
 func (s *shell) do(want loop.Exit, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{in: strings.NewReader(s.stdin), out: &out, err: &errs, run: s.run, home: func() (string, error) { return s.home, nil }}
+	a := &app{in: strings.NewReader(s.stdin), out: &out, err: &errs, run: s.run, resume: s.resume, home: func() (string, error) { return s.home, nil }}
 	if got := a.main(s.t.Context(), args); got != int(want) {
 		s.t.Errorf("belay %q: exit %d, want %d\nstdout: %s\nstderr: %s", args, got, want, &out, &errs)
 	}
@@ -190,7 +192,6 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"run", "x", "--qqqqqq"}, "`belay run --help` lists the flags"},
 		{[]string{"run"}, "takes one task"},
 		{[]string{"run", "a", "b"}, "takes one task"},
-		{[]string{"run", "x"}, "--model rehearsal:FILE"},
 		{[]string{"run", "", "--model", "rehearsal:f"}, "is empty"},
 		{[]string{"run", " \n", "--model", "rehearsal:f"}, "is empty"},
 		{[]string{"run", "-", "--model", "rehearsal:f"}, "standard input is empty"},
@@ -204,7 +205,21 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 		{[]string{"run", "x", "--model", "rehearsal:f", "--timeout", "soon"}, "--timeout"},
 		{[]string{"run", "x", "--model", "rehearsal:f", "--verify", " "}, "prove nothing"},
 		{[]string{"run", "x", "--model", "rehearsal:f", "--json=false", "--stream-json", "--json"}, "choose one"},
+		{[]string{"run", "x", "--model", "rehearsal:f", "--tools", " , "}, "names no tool"},
 		{[]string{"replay", "last"}, "replay --verify last"},
+		{[]string{"resume"}, "takes one run"},
+		{[]string{"resume", "a", "b", "c"}, "takes one run"},
+		{[]string{"resume", "last"}, "no runs yet"},
+		{[]string{"resume", "last", " "}, "is empty"},
+		{[]string{"resume", "last", "--timeout", "0s"}, "1ms or more"},
+		{[]string{"resume", "last", "--verify", ""}, "prove nothing"},
+		{[]string{"context", "last", "--turn", "0"}, "counts from 1"},
+		{[]string{"context", "last"}, "no runs yet"},
+		{[]string{"rehearse"}, "takes a rehearsal"},
+		{[]string{"rehearse", "serv", "x.yaml"}, "serv"},
+		{[]string{"rehearse", "serve", "/no/such.yaml"}, "no such file"},
+		{[]string{"rehearse", "record"}, "takes one run"},
+		{[]string{"doctor", "x"}, "takes no argument"},
 		{[]string{"show"}, "takes one run"},
 		{[]string{"show", "last"}, "no runs yet"},
 		{[]string{"journal", "verify"}, "takes one run"},
@@ -234,18 +249,11 @@ func TestUsageErrorsSayWhatToDo(t *testing.T) {
 	}
 }
 
-func TestNoModelInThreeLines(t *testing.T) {
-	_, errs := newShell(t).do(loop.ExitUsage, "run", "x")
-	if n := strings.Count(errs, "\n"); n != 3 {
-		t.Errorf("%d lines:\n%s", n, errs)
-	}
-}
-
 func TestHelpOfEveryCommandHasAnExample(t *testing.T) {
 	a := &app{}
 	for _, c := range a.root().Commands() {
 		for _, c := range append(c.Commands(), c) {
-			if c.Example == "" && !strings.HasPrefix(c.CommandPath(), "belay completion") {
+			if (c.Example == "" || c.Short == "") && !strings.HasPrefix(c.CommandPath(), "belay completion") {
 				t.Errorf("%s has no example", c.CommandPath())
 			}
 		}
@@ -260,13 +268,73 @@ func TestRunGivesTheHarnessWhatWasAsked(t *testing.T) {
 		return harness.Result{Outcome: loop.Outcome{Exit: loop.ExitBound}}, nil
 	}
 	s.stdin = "\n the task \xff\n"
-	s.do(loop.ExitBound, "run", "-", "--model", "rehearsal:f", "--verify", "a, b", "--verify", "c", "--workspace", "w", "--allow-wide-workspace",
-		"--mode", "Plan", "--max-turns", "3", "--max-tokens", "4", "--budget-usd", "0.5", "--timeout", "1m")
+	s.do(loop.ExitBound, "run", "-", "--model", "rehearsal:/f", "--verify", "a, b", "--verify", "c", "--workspace", "w", "--allow-wide-workspace",
+		"--mode", "Plan", "--tools", "Read, Grep", "--max-turns", "3", "--max-tokens", "4", "--budget-usd", "0.5", "--timeout", "1m")
 	got.Observe, got.Delta, got.Progress, got.Version = nil, nil, nil, ""
-	want := harness.Config{Task: "the task \uFFFD", Workspace: "w", AllowWide: true, Model: "rehearsal:f", Verify: []string{"a, b", "c"}, Mode: "plan",
+	want := harness.Config{Task: "the task \uFFFD", Workspace: "w", AllowWide: true, Model: "rehearsal:/f", Verify: []string{"a, b", "c"}, Mode: "plan",
+		Only:   []string{"Read", "Grep"},
 		Bounds: journal.Bounds{Turns: 3, Tokens: 4, Money: message.USD(0.5), WallMS: 60_000}}
 	if diff := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); diff != "" {
 		t.Error(diff)
+	}
+}
+
+func TestResumeGivesTheHarnessWhatWasAsked(t *testing.T) {
+	s := newShell(t)
+	out, _ := s.do(0, "run", "do it", "--model", "rehearsal:f", "--json")
+	run := decode[harness.Result](t, out)
+	var id string
+	var got harness.Config
+	s.resume = func(_ context.Context, runID string, cfg harness.Config) (harness.Result, error) {
+		id, got = runID, cfg
+		return harness.Result{RunID: runID, Outcome: loop.Outcome{Exit: loop.ExitUnverified}}, nil
+	}
+	s.stdin = "and then\n"
+	s.do(loop.ExitUnverified, "resume", "last", "-", "--model", "rehearsal:/g", "--verify", "v", "--budget-usd", "2")
+	got.Observe, got.Delta, got.Progress, got.Version = nil, nil, nil, ""
+	want := harness.Config{Task: "and then", Model: "rehearsal:/g", Verify: []string{"v"}, Bounds: journal.Bounds{Money: 2 * message.Dollar}}
+	if diff := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); diff != "" || id != run.RunID {
+		t.Errorf("run %s: %s", id, diff)
+	}
+}
+
+// TestStoppedRunsSayHowToGoOn: the last line is a command that can be typed as it is.
+func TestStoppedRunsSayHowToGoOn(t *testing.T) {
+	for _, c := range []struct {
+		exit  loop.Exit
+		guard journal.Guard
+		want  string
+	}{
+		{loop.ExitBound, journal.Guard{Bound: "turns", Limit: 40, Hard: true}, " resume r_1 --max-turns 80"},
+		{loop.ExitBound, journal.Guard{Bound: "tokens", Limit: 2_000_000, Hard: true}, " resume r_1 --max-tokens 4000000"},
+		{loop.ExitBound, journal.Guard{Bound: "usd", Limit: 0.25, Hard: true}, " resume r_1 --budget-usd 0.5"},
+		{loop.ExitBound, journal.Guard{Bound: "time", Limit: 1800, Hard: true}, " resume r_1 --timeout 1h"},
+		{loop.ExitBound, journal.Guard{Bound: "time", Limit: 45.5, Hard: true}, " resume r_1 --timeout 1m31s"},
+		{loop.ExitBound, journal.Guard{Bound: "repetition", Limit: 5, Hard: true}, ` resume r_1 "what to do differently"`},
+		{loop.ExitWaiting, journal.Guard{Bound: "turns", Limit: 40}, ` resume r_1 "your answer"`},
+		{loop.ExitEnvironment, journal.Guard{}, " resume r_1"},
+		{loop.ExitInterrupted, journal.Guard{}, " resume r_1"},
+		{loop.ExitProved, journal.Guard{}, ""},
+		{loop.ExitUnverified, journal.Guard{}, ""},
+	} {
+		s := newShell(t)
+		s.run = func(_ context.Context, cfg harness.Config) (harness.Result, error) {
+			payload, err := json.Marshal(c.guard)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cfg.Observe(journal.Event{Type: journal.TypeGuard, Payload: payload})
+			return harness.Result{RunID: "r_1", Outcome: loop.Outcome{Exit: c.exit}}, nil
+		}
+		out, _ := s.do(c.exit, "run", "do it", "--model", "rehearsal:f")
+		lines := strings.Split(strings.TrimSpace(out), "\n")
+		if last := lines[len(lines)-1]; !strings.HasSuffix(last, c.want) || strings.Contains(last, "to go on") != (c.want != "") {
+			t.Errorf("exit %d at %s ends with %q, want %q", c.exit, c.guard.Bound, last, c.want)
+		}
+		out, _ = s.do(c.exit, "run", "do it", "--model", "rehearsal:f", "--json")
+		if got := decode[stopped](t, out).Resume; !strings.HasSuffix(got, c.want) || (got == "") != (c.want == "") {
+			t.Errorf("exit %d at %s says %q in JSON", c.exit, c.guard.Bound, got)
+		}
 	}
 }
 

@@ -54,7 +54,7 @@ func (a *app) runDemo(ctx context.Context, keep string, asJSON bool) error {
 	}
 	cfg := harness.Config{Task: demo.Task, Workspace: dir, Client: rehearsal.New(script), Version: version()}
 	if asJSON {
-		result, err := a.quietly(ctx, cfg, nil)
+		result, err := a.quietly(ctx, cfg, nil, a.run)
 		if err != nil {
 			return err
 		}
@@ -75,7 +75,7 @@ func (a *app) runDemo(ctx context.Context, keep string, asJSON bool) error {
 		""); err != nil {
 		return err
 	}
-	result, err := a.lively(ctx, cfg)
+	result, err := a.lively(ctx, cfg, a.run)
 	if err != nil {
 		return err
 	}

@@ -31,7 +31,7 @@ func (a *app) journalVerifyCommand() *cobra.Command {
 that every blob is there and is what its name says, and that every recorded context can be recomputed. Exit 1 on any
 finding.`,
 		Example:           "  belay journal verify last\n  belay journal verify --all --json",
-		ValidArgsFunction: a.completeRuns,
+		ValidArgsFunction: a.completeRun,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if !all {
 				return oneRun(cmd, args)

@@ -59,7 +59,7 @@ recorded when it was sent. Every turn is proved, failed, or needs another versio
 checked first. Exit 1 where anything is not proved.`,
 		Example:           "  belay replay --verify last\n  belay replay --verify r_01k5 --json",
 		Args:              oneRun,
-		ValidArgsFunction: a.completeRuns,
+		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !verify {
 				return usagef("--verify is the only way to replay a run: %s replay --verify %s", self(), render.Line(args[0]))

@@ -7,8 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/spf13/cobra"
-
 	"belay/journal"
 )
 
@@ -63,16 +61,6 @@ func resolve(name string, ids []string) (string, error) {
 
 // oneRun is the Args of a command that works on one run.
 var oneRun = exactly(1, "one run: its id, a unique beginning of it, or `last`")
-
-// completeRuns offers run ids to the shell.
-func (a *app) completeRuns(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-	home, err := a.home()
-	if err != nil {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	ids, _ := journal.Runs(home)
-	return append([]string{"last"}, ids...), cobra.ShellCompDirectiveNoFileComp
-}
 
 // readable says early, and in words, that a run's journal cannot be opened.
 func readable(dir string) error {

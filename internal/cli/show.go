@@ -21,7 +21,7 @@ func (a *app) showCommand() *cobra.Command {
 ended and what proves it. A run that is still being written is told as far as it goes.`,
 		Example:           "  belay show last\n  belay show r_01k5 --full\n  belay show last --json | jq '.[].type'",
 		Args:              oneRun,
-		ValidArgsFunction: a.completeRuns,
+		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			runID, dir, err := a.find(args[0])
 			if err == nil {

@@ -90,3 +90,6 @@ func (s Screen) Bold(text string) string { return s.paint(bold, text) }
 func (s Screen) Dim(text string) string  { return s.paint(dim, text) }
 func (s Screen) Good(text string) string { return s.paint(success, text) }
 func (s Screen) Bad(text string) string  { return s.paint(failure, text) }
+
+// Alarm styles a clean text that warns.
+func (s Screen) Alarm(text string) string { return s.paint(alarm, text) }

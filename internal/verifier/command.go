@@ -8,8 +8,6 @@ import (
 	"errors"
 	"fmt"
 	"hash"
-	"os"
-	"path/filepath"
 	"time"
 
 	"belay/tool"
@@ -24,8 +22,7 @@ type Command struct {
 	Line    string // as a person would type it
 	Chosen  bool   // by a person; see verify.Verifier
 	Env     tool.Env
-	Sandbox string // the isolation that Env gives
-	Tree    func(context.Context) (string, error)
+	Sandbox string        // the isolation that Env gives
 	Timeout time.Duration // 0 is DefaultTimeout
 }
 
@@ -36,11 +33,6 @@ func (c *Command) Named() bool { return c.Chosen }
 // Verify runs the command on the tree as it is. A command that cannot start, or runs out of time, is not OK.
 func (c *Command) Verify(ctx context.Context) (verify.Report, error) {
 	report := verify.Report{Verifier: c.Line, Exit: -1, Sandbox: c.Sandbox}
-	tree, err := c.Tree(ctx)
-	if err != nil {
-		return report, err
-	}
-	report.Tree = tree
 	log := &logged{hash: sha256.New(), kept: tool.NewCapture(tool.CaptureLimit)}
 	timeout := c.Timeout
 	if timeout == 0 {
@@ -75,12 +67,4 @@ type logged struct {
 func (l *logged) Write(p []byte) (int, error) {
 	l.hash.Write(p)
 	return l.kept.Write(p)
-}
-
-// Detect finds the command by which a project checks itself, "" where it finds none.
-func Detect(workspace string) string {
-	if info, err := os.Stat(filepath.Join(workspace, "go.mod")); err == nil && info.Mode().IsRegular() {
-		return "go test ./..."
-	}
-	return ""
 }

@@ -146,6 +146,9 @@ func (d *decoder) Whole(data []byte) ([]model.Event, error) {
 	return append(events, more...), err
 }
 
+// Ended is known with message_stop only.
+func (d *decoder) Ended() bool { return false }
+
 // End is always too early: message_stop comes before it.
 func (d *decoder) End(bool) ([]model.Event, error) { return nil, stream.Truncated(nil) }
 

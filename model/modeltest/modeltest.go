@@ -10,8 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/google/go-cmp/cmp"
-
 	"belay/message"
 	"belay/model"
 	"belay/model/rehearsal"
@@ -79,7 +77,7 @@ var Tools = []model.Tool{
 	{Name: "Read", Description: "Reads.", Schema: json.RawMessage(`{"type":"object","properties":{}}`)},
 }
 
-// Diff is empty where both have the same JSON, as a journal would hold it, else it shows the difference.
+// Diff is empty where both have the same JSON, as a journal would hold it, else it shows where they part.
 func Diff(t *testing.T, want, got any) string {
 	t.Helper()
 	a, err := json.Marshal(want)
@@ -90,10 +88,15 @@ func Diff(t *testing.T, want, got any) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if string(a) == string(b) { // comparing long arguments byte by byte takes seconds
+	if string(a) == string(b) {
 		return ""
 	}
-	return cmp.Diff(want, got)
+	i := 0
+	for i < min(len(a), len(b)) && a[i] == b[i] {
+		i++
+	}
+	around := func(s []byte) string { return fmt.Sprintf("…%s…", s[max(0, i-200):min(len(s), i+200)]) }
+	return fmt.Sprintf("want %s\n got %s", around(a), around(b))
 }
 
 // Exchange is one request and its reply.
@@ -241,7 +244,7 @@ func stops(t *testing.T, make Make) {
 		if strings.Contains(text, "bad_args") {
 			want.Usage = got.Usage
 		}
-		if d := cmp.Diff(want, got); d != "" {
+		if d := Diff(t, want, got); d != "" {
 			t.Errorf("%s:\n%s", text, d)
 		}
 	}

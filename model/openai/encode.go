@@ -128,6 +128,10 @@ func (c *Client) turns(m message.Message) []turn {
 			texts = append(texts, p.Text)
 		}
 	}
+	if n := len(turns); c.quirks.tight && n > 0 && len(texts) > 0 {
+		turns[n-1].Content = strings.Join(append([]string{turns[n-1].Content.(string)}, texts...), "\n\n")
+		return turns
+	}
 	if len(texts) == 0 && len(calls) == 0 {
 		return turns // only results, or only thinking, which is no answer
 	}

@@ -8,8 +8,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"belay/internal/yaml"
 	"belay/message"
 	"belay/model"
 )
@@ -61,54 +60,54 @@ func expectKeys() []string {
 	return append(keys, resultKinds...)
 }
 
-func (d *document) expect(n ast.Node, repeated bool) ([]Expectation, error) {
-	fields, err := d.fields(n, "expect", expectKeys()...)
+func readExpect(n yaml.Node, repeated bool) ([]Expectation, error) {
+	fields, err := n.Fields("expect", expectKeys()...)
 	if err != nil {
 		return nil, err
 	}
 	if len(fields) == 0 {
-		return nil, d.errorf(position(n), "expect is empty; allowed: %s", strings.Join(expectKeys(), ", "))
+		return nil, n.Errorf("expect is empty; allowed: %s", strings.Join(expectKeys(), ", "))
 	}
 	var expect []Expectation
 	for _, f := range fields {
-		add := func(n ast.Node, want string) {
-			expect = append(expect, Expectation{Kind: f.name, Want: want, Line: position(n).Line})
+		add := func(n yaml.Node, want string) {
+			expect = append(expect, Expectation{Kind: f.Name, Want: want, Line: n.Line()})
 		}
-		switch f.name {
+		switch f.Name {
 		case "results":
-			v, err := d.integer(f.node, f.name, 0, 10_000)
+			v, err := f.Value.Int(f.Name, 0, 10_000)
 			if err != nil {
 				return nil, err
 			}
-			add(f.node, strconv.FormatInt(v, 10))
+			add(f.Value, strconv.FormatInt(v, 10))
 			continue
 		case "last_result_error":
-			v, err := d.boolean(f.node, f.name)
+			v, err := f.Value.Bool(f.Name)
 			if err != nil {
 				return nil, err
 			}
-			add(f.node, strconv.FormatBool(v))
+			add(f.Value, strconv.FormatBool(v))
 			continue
 		}
-		values := []ast.Node{f.node}
-		if list, ok := f.node.(*ast.SequenceNode); ok && len(list.Values) > 0 { // all of them must hold
-			values = list.Values
+		values := []yaml.Node{f.Value}
+		if list, err := f.Value.List(f.Name); err == nil && len(list) > 0 { // all of them must hold
+			values = list
 		}
 		for _, v := range values {
-			want, err := d.text(v, f.name)
+			want, err := v.Text(f.Name)
 			if err != nil {
 				return nil, err
 			}
 			if want == "" {
-				return nil, d.errorf(position(v), "%s must not be empty", f.name)
+				return nil, v.Errorf("%s must not be empty", f.Name)
 			}
-			if strings.HasSuffix(f.name, "_matches") {
+			if strings.HasSuffix(f.Name, "_matches") {
 				probe := want
 				if repeated {
 					probe = strings.ReplaceAll(want, counter, "1")
 				}
 				if _, err := regexp.Compile(probe); err != nil {
-					return nil, d.errorf(position(v), "%s must be a regular expression of Go's syntax: %v", f.name, err)
+					return nil, v.Errorf("%s must be a regular expression of Go's syntax: %v", f.Name, err)
 				}
 			}
 			add(v, want)

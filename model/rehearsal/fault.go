@@ -6,8 +6,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"belay/internal/yaml"
 	"belay/model"
 )
 
@@ -47,33 +46,33 @@ func (c Cut) Of(total int) int {
 	return min(c.After, total-1)
 }
 
-func (d *document) failure(n ast.Node) (*Failure, error) {
-	fields, err := d.fields(n, "error", failureKeys...)
+func readFailure(n yaml.Node) (*Failure, error) {
+	fields, err := n.Fields("error", failureKeys...)
 	if err != nil {
 		return nil, err
 	}
 	var f Failure
 	for _, field := range fields {
-		switch field.name {
+		switch field.Name {
 		case "status":
 			var status int64
-			status, err = d.integer(field.node, "status", 400, 599)
+			status, err = field.Value.Int("status", 400, 599)
 			f.Status = int(status)
 		case "retry_after":
 			var seconds float64
-			seconds, err = d.amount(field.node, "retry_after", 3600)
+			seconds, err = field.Value.Amount("retry_after", 3600)
 			f.RetryAfter = time.Duration(seconds * float64(time.Second))
 		case "message":
-			f.Message, err = d.text(field.node, "message")
+			f.Message, err = field.Value.Text("message")
 		case "context_too_large":
-			f.ContextTooLarge, err = d.boolean(field.node, "context_too_large")
+			f.ContextTooLarge, err = field.Value.Bool("context_too_large")
 		}
 		if err != nil {
 			return nil, err
 		}
 	}
 	if f.Status == 0 {
-		return nil, d.errorf(position(n), "error needs a status from 400 to 599, such as 429, 529 or 401")
+		return nil, n.Errorf("error needs a status from 400 to 599, such as 429, 529 or 401")
 	}
 	if f.Message == "" {
 		f.Message = "the script answers with an error"
@@ -84,17 +83,17 @@ func (d *document) failure(n ast.Node) (*Failure, error) {
 	return &f, nil
 }
 
-func (d *document) cut(n ast.Node) (*Cut, error) {
-	if b, ok := n.(*ast.BoolNode); ok {
-		if !b.Value {
+func readCut(n yaml.Node) (*Cut, error) {
+	if half, err := n.Bool("cut_stream"); err == nil {
+		if !half {
 			return nil, nil
 		}
 		return &Cut{After: -1}, nil
 	}
-	if _, ok := number(n); !ok {
-		return nil, d.wrong(n, "cut_stream", "true, or how many events arrive")
+	if n.Kind() != yaml.Number {
+		return nil, n.Wrong("cut_stream", "true, or how many events arrive")
 	}
-	after, err := d.integer(n, "cut_stream", 0, 1_000_000)
+	after, err := n.Int("cut_stream", 0, 1_000_000)
 	return &Cut{After: int(after)}, err
 }
 

@@ -6,9 +6,9 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
-	"github.com/goccy/go-yaml/ast"
-
+	"belay/internal/yaml"
 	"belay/message"
 	"belay/model"
 	"belay/model/stream"
@@ -50,13 +50,19 @@ const (
 	maxPerToken = 1e6 // USD per million tokens
 )
 
+// Error is a mistake in a script, at a place in its file.
+type Error = yaml.Error
+
 // Parse reads a script. Name stands for the file in every message. The error is an *Error.
 func Parse(name string, data []byte) (*Script, error) {
-	d, root, err := open(name, data)
+	root, err := yaml.Parse(name, "the script", data)
 	if err != nil {
 		return nil, err
 	}
-	fields, err := d.fields(root, "the script", scriptKeys...)
+	if root.Empty() {
+		return nil, root.Errorf("the script is empty; it starts with \"version: 1\" and has turns")
+	}
+	fields, err := root.Fields("the script", scriptKeys...)
 	if err != nil {
 		return nil, err
 	}
@@ -64,26 +70,26 @@ func Parse(name string, data []byte) (*Script, error) {
 	s.Name = strings.TrimSuffix(filepath.Base(name), filepath.Ext(name))
 	versioned := false
 	for _, f := range fields {
-		switch f.name {
+		switch f.Name {
 		case "version":
 			versioned = true
-			if num, ok := number(f.node); !ok || num != "1" {
-				return nil, d.errorf(position(f.node), "version must be 1, the only one this belay reads")
+			if num, ok := f.Value.Decimal(); !ok || num != "1" {
+				return nil, f.Value.Errorf("version must be 1, the only one this belay reads")
 			}
 		case "name":
-			s.Name, err = d.text(f.node, "name")
+			s.Name, err = f.Value.Text("name")
 			if err == nil && (strings.TrimSpace(s.Name) == "" || strings.ContainsAny(s.Name, "\n\r")) {
-				err = d.errorf(position(f.node), "name must be one line of text")
+				err = f.Value.Errorf("name must be one line of text")
 			}
 		case "model":
-			err = d.model(s, f.node)
+			err = readModel(s, f.Value)
 		case "turns":
-			err = d.turns(s, f.node)
+			err = readTurns(s, f.Value)
 		case "when":
-			err = d.when(s, f.node)
+			err = readWhen(s, f.Value)
 		case "otherwise":
 			var t Turn
-			t, err = d.reply(f.node, "otherwise", false, replyKeys)
+			t, err = readReply(f.Value, "otherwise", false, replyKeys)
 			s.otherwise = &t
 		}
 		if err != nil {
@@ -91,26 +97,26 @@ func Parse(name string, data []byte) (*Script, error) {
 		}
 	}
 	if !versioned {
-		return nil, d.errorf(position(root), "the script has no version; write \"version: 1\"")
+		return nil, root.Errorf("the script has no version; write \"version: 1\"")
 	}
 	if s.turns == 0 && s.otherwise == nil {
-		return nil, d.errorf(position(root), "the script says nothing: it needs turns, or at least otherwise")
+		return nil, root.Errorf("the script says nothing: it needs turns, or at least otherwise")
 	}
 	return s, nil
 }
 
-func (d *document) model(s *Script, n ast.Node) error {
-	fields, err := d.fields(n, "model", modelKeys...)
+func readModel(s *Script, n yaml.Node) error {
+	fields, err := n.Fields("model", modelKeys...)
 	if err != nil {
 		return err
 	}
 	for _, f := range fields {
-		switch f.name {
+		switch f.Name {
 		case "context_window":
 			s.bounded = true
-			s.ContextWindow, err = d.integer(f.node, "context_window", 1, maxTokens)
+			s.ContextWindow, err = f.Value.Int("context_window", 1, maxTokens)
 		case "price":
-			s.Price, err = d.price(f.node)
+			s.Price, err = readPrice(f.Value)
 		}
 		if err != nil {
 			return err
@@ -119,40 +125,40 @@ func (d *document) model(s *Script, n ast.Node) error {
 	return nil
 }
 
-func (d *document) price(n ast.Node) (*message.Price, error) {
-	fields, err := d.fields(n, "price", priceKeys...)
+func readPrice(n yaml.Node) (*message.Price, error) {
+	fields, err := n.Fields("price", priceKeys...)
 	if err != nil {
 		return nil, err
 	}
 	var p message.Price
 	into := map[string]*float64{"input": &p.Input, "output": &p.Output, "cache_read": &p.CacheRead, "cache_write": &p.CacheWrite}
 	for _, f := range fields {
-		if *into[f.name], err = d.amount(f.node, f.name, maxPerToken); err != nil {
+		if *into[f.Name], err = f.Value.Amount(f.Name, maxPerToken); err != nil {
 			return nil, err
 		}
 	}
 	return &p, nil
 }
 
-func (d *document) turns(s *Script, n ast.Node) error {
-	items, err := d.list(n, "turns")
+func readTurns(s *Script, n yaml.Node) error {
+	items, err := n.List("turns")
 	if err != nil {
 		return err
 	}
 	for _, item := range items {
-		fields, err := d.fields(item, "a turn", turnKeys...)
+		fields, err := item.Fields("a turn", turnKeys...)
 		if err != nil {
 			return err
 		}
 		p := passage{first: s.turns, times: 1}
-		if i := slices.IndexFunc(fields, func(f field) bool { return f.name == "repeat" }); i >= 0 {
+		if i := slices.IndexFunc(fields, func(f yaml.Field) bool { return f.Name == "repeat" }); i >= 0 {
 			if len(fields) > 1 {
-				return d.errorf(fields[i].at, "repeat stands alone in its turn; put the other keys under it")
+				return fields[i].Key.Errorf("repeat stands alone in its turn; put the other keys under it")
 			}
-			err = d.repeat(&p, fields[i].node)
+			err = readRepeat(&p, fields[i].Value)
 		} else {
 			var t Turn
-			t, err = d.reply(item, "a turn", false, turnKeys)
+			t, err = readReply(item, "a turn", false, turnKeys)
 			p.turns = []Turn{t}
 		}
 		if err != nil {
@@ -160,54 +166,54 @@ func (d *document) turns(s *Script, n ast.Node) error {
 		}
 		s.turns += p.times * len(p.turns)
 		if s.turns > maxRepeat {
-			return d.errorf(position(item), "the script has more than %d turns, repetitions counted", maxRepeat)
+			return item.Errorf("the script has more than %d turns, repetitions counted", maxRepeat)
 		}
 		s.passages = append(s.passages, p)
 	}
 	return nil
 }
 
-func (d *document) repeat(p *passage, n ast.Node) error {
+func readRepeat(p *passage, n yaml.Node) error {
 	p.repeated, p.times = true, 0
-	fields, err := d.fields(n, "repeat", repeatKeys...)
+	fields, err := n.Fields("repeat", repeatKeys...)
 	if err != nil {
 		return err
 	}
 	var own []string // keys of a single repeated turn
 	for _, f := range fields {
-		switch f.name {
+		switch f.Name {
 		case "times":
-			times, err := d.integer(f.node, "times", 1, maxRepeat)
+			times, err := f.Value.Int("times", 1, maxRepeat)
 			if err != nil {
 				return err
 			}
 			p.times = int(times)
 		case "turns":
-			items, err := d.list(f.node, "turns")
+			items, err := f.Value.List("turns")
 			if err != nil {
 				return err
 			}
 			for _, item := range items {
-				t, err := d.reply(item, "a repeated turn", true, replyKeys)
+				t, err := readReply(item, "a repeated turn", true, replyKeys)
 				if err != nil {
 					return err
 				}
 				p.turns = append(p.turns, t)
 			}
 			if len(p.turns) == 0 {
-				return d.errorf(position(f.node), "turns is empty; repeat needs at least one")
+				return f.Value.Errorf("turns is empty; repeat needs at least one")
 			}
 		default:
-			own = append(own, f.name)
+			own = append(own, f.Name)
 		}
 	}
 	switch {
 	case p.times == 0:
-		return d.errorf(position(n), "repeat needs times, how often")
+		return n.Errorf("repeat needs times, how often")
 	case p.turns != nil && own != nil:
-		return d.errorf(position(n), "repeat has either turns or one turn's own keys (here: %s), not both", strings.Join(own, ", "))
+		return n.Errorf("repeat has either turns or one turn's own keys (here: %s), not both", strings.Join(own, ", "))
 	case p.turns == nil:
-		t, err := d.reply(n, "repeat", true, repeatKeys)
+		t, err := readReply(n, "repeat", true, repeatKeys)
 		if err != nil {
 			return err
 		}
@@ -216,34 +222,34 @@ func (d *document) repeat(p *passage, n ast.Node) error {
 	return nil
 }
 
-func (d *document) when(s *Script, n ast.Node) error {
-	items, err := d.list(n, "when")
+func readWhen(s *Script, n yaml.Node) error {
+	items, err := n.List("when")
 	if err != nil {
 		return err
 	}
 	for _, item := range items {
-		fields, err := d.fields(item, "an entry of when", whenKeys...)
+		fields, err := item.Fields("an entry of when", whenKeys...)
 		if err != nil {
 			return err
 		}
 		var purpose model.Purpose
 		for _, f := range fields {
-			if f.name != "purpose" {
+			if f.Name != "purpose" {
 				continue
 			}
-			name, _ := text(f.node)
+			name, _ := f.Value.Literal()
 			purpose = model.Purpose(name)
 			if !slices.Contains(purposes, purpose) {
-				return d.errorf(position(f.node), "unknown purpose; allowed: %s", quoted(purposes))
+				return f.Value.Errorf("unknown purpose; allowed: %s", quoted(purposes))
 			}
 		}
 		if purpose == "" {
-			return d.errorf(position(item), "an entry of when needs a purpose; allowed: %s", quoted(purposes))
+			return item.Errorf("an entry of when needs a purpose; allowed: %s", quoted(purposes))
 		}
 		if _, twice := s.when[purpose]; twice {
-			return d.errorf(position(item), "the purpose %q is answered twice", purpose)
+			return item.Errorf("the purpose %q is answered twice", purpose)
 		}
-		t, err := d.reply(item, "an entry of when", false, whenKeys)
+		t, err := readReply(item, "an entry of when", false, whenKeys)
 		if err != nil {
 			return err
 		}
@@ -254,34 +260,34 @@ func (d *document) when(s *Script, n ast.Node) error {
 }
 
 // reply reads what one turn says. Keys of the surrounding (times, purpose) are its caller's.
-func (d *document) reply(n ast.Node, what string, repeated bool, allowed []string) (Turn, error) {
-	t := Turn{Line: position(n).Line}
-	fields, err := d.fields(n, what, allowed...)
+func readReply(n yaml.Node, what string, repeated bool, allowed []string) (Turn, error) {
+	t := Turn{Line: n.Line()}
+	fields, err := n.Fields(what, allowed...)
 	if err != nil {
 		return t, err
 	}
 	var say, thinking string
 	var calls []message.Block
 	for _, f := range fields {
-		switch f.name {
+		switch f.Name {
 		case "say":
-			say, err = d.text(f.node, "say")
+			say, err = f.Value.Text("say")
 		case "thinking":
-			thinking, err = d.text(f.node, "thinking")
+			thinking, err = f.Value.Text("thinking")
 		case "calls":
-			calls, err = d.calls(f.node)
+			calls, err = readCalls(f.Value)
 		case "expect":
-			t.Expect, err = d.expect(f.node, repeated)
+			t.Expect, err = readExpect(f.Value, repeated)
 		case "stop":
-			t.Stop, err = d.stop(f.node)
+			t.Stop, err = readStop(f.Value)
 		case "usage":
-			t.Usage, err = d.usage(f.node)
+			t.Usage, err = readUsage(f.Value)
 		case "error":
-			t.Failure, err = d.failure(f.node)
+			t.Failure, err = readFailure(f.Value)
 		case "cut_stream":
-			t.Cut, err = d.cut(f.node)
+			t.Cut, err = readCut(f.Value)
 		case "delay":
-			t.Delay, err = d.duration(f.node, "delay")
+			t.Delay, err = f.Value.Duration("delay", time.Hour)
 		}
 		if err != nil {
 			return t, err
@@ -297,9 +303,9 @@ func (d *document) reply(n ast.Node, what string, repeated bool, allowed []strin
 	t.hasReply = len(t.Blocks) > 0 || t.Stop != ""
 	switch {
 	case !t.hasReply && t.Cut != nil:
-		return t, d.errorf(position(n), "%s cuts the stream of an empty reply; give it say, thinking or calls", what)
+		return t, n.Errorf("%s cuts the stream of an empty reply; give it say, thinking or calls", what)
 	case !t.hasReply && t.Failure == nil:
-		return t, d.errorf(position(n), "%s says nothing: it needs say, thinking, calls, stop or error", what)
+		return t, n.Errorf("%s says nothing: it needs say, thinking, calls, stop or error", what)
 	}
 	if t.Stop == "" {
 		t.Stop = message.StopEnd
@@ -308,7 +314,7 @@ func (d *document) reply(n ast.Node, what string, repeated bool, allowed []strin
 		}
 	}
 	if (t.Stop == message.StopEnd && len(calls) > 0) || (t.Stop == message.StopToolUse && len(calls) == 0) {
-		return t, d.errorf(position(n), "%s: a reply with calls stops with tool_use, and one without never does; every client corrects it", what)
+		return t, n.Errorf("%s: a reply with calls stops with tool_use, and one without never does; every client corrects it", what)
 	}
 	t.varies = repeated && holdsCounter(t)
 	return t, nil
@@ -326,41 +332,38 @@ func holdsCounter(t Turn) bool {
 	return slices.ContainsFunc(t.Expect, func(e Expectation) bool { return strings.Contains(e.Want, counter) })
 }
 
-func (d *document) calls(n ast.Node) ([]message.Block, error) {
-	items, err := d.list(n, "calls")
+func readCalls(n yaml.Node) ([]message.Block, error) {
+	items, err := n.List("calls")
 	if err != nil {
 		return nil, err
 	}
 	var blocks []message.Block
 	for _, item := range items {
-		fields, err := d.fields(item, "a call", callKeys...)
+		fields, err := item.Fields("a call", callKeys...)
 		if err != nil {
 			return nil, err
 		}
 		c := message.ToolCall{Args: json.RawMessage("{}")}
 		var both string
 		for _, f := range fields {
-			switch f.name {
+			switch f.Name {
 			case "tool":
-				c.Name, err = d.text(f.node, "tool")
+				c.Name, err = f.Value.Text("tool")
 			case "args":
 				both += "a"
-				switch f.node.(type) {
-				case *ast.MappingNode, *ast.MappingValueNode:
-					var buf bytes.Buffer
-					err = d.json(&buf, f.node, "args", 1)
-					c.Args = buf.Bytes()
-				default:
-					err = d.wrong(f.node, "args", "a mapping (bad_args sends anything else)")
+				if f.Value.Kind() != yaml.Mapping {
+					err = f.Value.Wrong("args", "a mapping (bad_args sends anything else)")
+				} else {
+					c.Args, err = f.Value.JSON("args")
 				}
 			case "bad_args":
 				both += "b"
 				var raw string
-				raw, err = d.text(f.node, "bad_args")
+				raw, err = f.Value.Text("bad_args")
 				if err == nil {
 					c.Args, c.BadArgs = stream.Args(raw) // as every client judges what arrives
 					if c.BadArgs == "" {
-						err = d.errorf(position(f.node), "bad_args holds a good JSON object, or one that belay repairs; write it as args")
+						err = f.Value.Errorf("bad_args holds a good JSON object, or one that belay repairs; write it as args")
 					}
 				}
 			}
@@ -370,17 +373,17 @@ func (d *document) calls(n ast.Node) ([]message.Block, error) {
 		}
 		switch {
 		case c.Name == "":
-			return nil, d.errorf(position(item), "a call needs a tool, the name the model asks for")
+			return nil, item.Errorf("a call needs a tool, the name the model asks for")
 		case len(both) > 1:
-			return nil, d.errorf(position(item), "a call has either args or bad_args, not both")
+			return nil, item.Errorf("a call has either args or bad_args, not both")
 		}
 		blocks = append(blocks, message.Block{Kind: message.KindCall, Call: &c})
 	}
 	return blocks, nil
 }
 
-func (d *document) stop(n ast.Node) (message.StopReason, error) {
-	name, _ := text(n)
+func readStop(n yaml.Node) (message.StopReason, error) {
+	name, _ := n.Literal()
 	var allowed []string
 	for _, s := range stops {
 		if s.name == name {
@@ -388,18 +391,18 @@ func (d *document) stop(n ast.Node) (message.StopReason, error) {
 		}
 		allowed = append(allowed, s.name)
 	}
-	return "", d.errorf(position(n), "unknown stop; allowed: %s", strings.Join(allowed, ", "))
+	return "", n.Errorf("unknown stop; allowed: %s", strings.Join(allowed, ", "))
 }
 
-func (d *document) usage(n ast.Node) (*message.Usage, error) {
-	fields, err := d.fields(n, "usage", usageKeys...)
+func readUsage(n yaml.Node) (*message.Usage, error) {
+	fields, err := n.Fields("usage", usageKeys...)
 	if err != nil {
 		return nil, err
 	}
 	var u message.Usage
 	into := map[string]*int64{"input": &u.Input, "output": &u.Output, "cache_read": &u.CacheRead, "cache_write": &u.CacheWrite}
 	for _, f := range fields {
-		if *into[f.name], err = d.integer(f.node, f.name, 0, maxTokens); err != nil {
+		if *into[f.Name], err = f.Value.Int(f.Name, 0, maxTokens); err != nil {
 			return nil, err
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"belay/internal/yaml"
 	"belay/message"
 	"belay/model"
 )
@@ -189,7 +190,7 @@ func TestMistakesAreLocated(t *testing.T) {
 		{"name of two lines", "version: 1\nname: \"a\\nb\"\n", `name must be one line`},
 		{"not UTF-8", "version: 1\nname: \xff\n", `test.yaml:2:1: this line is not UTF-8`},
 		{"deep", turns("calls: [{tool: A, args: {x: " + strings.Repeat("[", 70) + strings.Repeat("]", 70) + "}}]"), `nested more than 64 deep`},
-		{"too large", strings.Repeat("#", maxScript+1), `at most 4194304 are read`},
+		{"too large", strings.Repeat("#", yaml.MaxBytes+1), `at most 4194304 are read`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse("test.yaml", []byte(c.text))

@@ -36,7 +36,7 @@ var notOverflows = []string{"rate limit", "too many requests", "throttl", "too m
 
 // quotas are codes and wordings of limits that waiting does not lift.
 var quotas = []string{"insufficient_quota", "credit_balance_exhausted", "enforced_spend_limit_reached", "billing_error",
-	"credit balance is too low", "exceeded your current quota", "billing_hard_limit_reached"}
+	"credit balance is too low", "billing_hard_limit_reached"}
 
 // malformed are codes and wordings of a server that failed to read its own model's tool call.
 var malformed = []string{"tool_use_failed", "error parsing tool call"}
@@ -108,6 +108,8 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 		m.ContextTooLarge = true
 	case contains(text, malformed):
 		m.Class = model.Transient
+	case status == http.StatusUnauthorized && e.clear():
+		m.Class, hint = model.Environment, "the server wants a key, which is not sent over plain http: use https"
 	case status == http.StatusUnauthorized && e.Secret() == "":
 		m.Class, hint = model.Environment, fmt.Sprintf("the server wants a key: set %s", e.KeyEnv)
 	case status == http.StatusUnauthorized:
@@ -115,7 +117,7 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 	case status == http.StatusForbidden:
 		m.Class, hint = model.Environment, fmt.Sprintf("the key may not do this: check what %s is allowed to use", e.KeyEnv)
 	case status == http.StatusNotFound:
-		m.Class, hint = model.Environment, fmt.Sprintf("check the model's name %q and the base URL %s (%s)", e.Model, e.BaseURL, e.URLEnv)
+		m.Class, hint = model.Environment, fmt.Sprintf("check the model's name %q and the base URL %s (%s)", e.Model, e.shown(), e.URLEnv)
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooManyRequests, status >= 500:
 		m.Class = model.Transient
 	case status < 400 || status == http.StatusMethodNotAllowed:
@@ -131,7 +133,7 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 // NotAServer is the error for an answer that no model server gives.
 func (e *Endpoint) NotAServer(status int) error {
 	return &model.Error{Class: model.Environment, Status: status,
-		Message: fmt.Sprintf("%s: what answers at %s is no model server; set %s to the API's base URL", e.Provider, e.BaseURL, e.URLEnv)}
+		Message: fmt.Sprintf("%s: what answers at %s is no model server; set %s to the API's base URL", e.Provider, e.shown(), e.URLEnv)}
 }
 
 // unreachable is the error for a request that got no answer.
@@ -140,16 +142,16 @@ func (e *Endpoint) unreachable(err error) error {
 	switch {
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return &model.Error{Class: model.Environment, Err: err,
-			Message: fmt.Sprintf("%s: nothing answers at %s: start the server, or set %s to where it is", e.Provider, e.BaseURL, e.URLEnv)}
+			Message: fmt.Sprintf("%s: nothing answers at %s: start the server, or set %s to where it is", e.Provider, e.shown(), e.URLEnv)}
 	case errors.As(err, &dns) && dns.IsNotFound:
 		return &model.Error{Class: model.Environment, Err: err,
-			Message: fmt.Sprintf("%s: the host of %s is unknown: check %s and the network", e.Provider, e.BaseURL, e.URLEnv)}
+			Message: fmt.Sprintf("%s: the host of %s is unknown: check %s and the network", e.Provider, e.shown(), e.URLEnv)}
 	case strings.Contains(err.Error(), "certificate"), strings.Contains(err.Error(), "HTTP response to HTTPS"),
 		strings.Contains(err.Error(), "unsupported protocol scheme"), strings.Contains(err.Error(), "invalid header"):
 		return &model.Error{Class: model.Environment, Err: err,
-			Message: fmt.Sprintf("%s: no sound connection to %s; check %s", e.Provider, e.BaseURL, e.URLEnv)}
+			Message: fmt.Sprintf("%s: no sound connection to %s; check %s", e.Provider, e.shown(), e.URLEnv)}
 	}
-	return &model.Error{Class: model.Transient, Message: fmt.Sprintf("%s: no answer from %s", e.Provider, e.BaseURL), Err: err}
+	return &model.Error{Class: model.Transient, Message: fmt.Sprintf("%s: no answer from %s", e.Provider, e.shown()), Err: err}
 }
 
 func parse(body []byte) (report, bool) {

@@ -19,6 +19,8 @@ type Dialect interface {
 	Event(data []byte) (events []model.Event, done bool, err error)
 	// Whole takes an answer that is no stream: a complete reply.
 	Whole(body []byte) ([]model.Event, error)
+	// Ended says that the reply is complete but for reports that may follow.
+	Ended() bool
 	// End takes the end of the stream; sentinel says that [DONE] announced it.
 	End(sentinel bool) ([]model.Event, error)
 }
@@ -70,8 +72,12 @@ func (e *Endpoint) Decode(resp *http.Response, d Dialect) iter.Seq2[model.Event,
 					err = nil
 				}
 			}
-			if done && err == nil && body != nil {
-				body.Ending()
+			switch {
+			case body == nil || err != nil:
+			case done:
+				body.Ending(closeGrace)
+			case d.Ended():
+				body.Ending(reportGrace)
 			}
 			if err != nil {
 				err = Broken(err)

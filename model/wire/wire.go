@@ -36,14 +36,19 @@ type Endpoint struct {
 // MaxBody bounds an answer that is no stream, in bytes.
 const MaxBody = 64 << 20
 
-// grace is how long the end of a connection is waited for after the reply's own end.
-const grace = 2 * time.Second
+// How long is waited for what may follow a reply: a report of usage after its last content, the end of the
+// connection after all of it. Both come at once, where they come.
+const (
+	reportGrace = 5 * time.Second
+	closeGrace  = time.Second
+)
 
 var shared = &http.Client{Transport: transport(), CheckRedirect: stay}
 
 func transport() http.RoundTripper {
 	t := http.DefaultTransport.(*http.Transport).Clone()
 	t.MaxIdleConnsPerHost = 8
+	t.DisableCompression = true // a compressed stream arrives late
 	return t
 }
 
@@ -60,12 +65,29 @@ func (e *Endpoint) Local() bool {
 	return u.Hostname() == "localhost" || (ip != nil && ip.IsLoopback())
 }
 
-// Secret returns the key, "" where there is none.
+// shown is the base URL for messages, without a password that it may hold.
+func (e *Endpoint) shown() string {
+	u, err := url.Parse(e.BaseURL)
+	if err != nil {
+		if i := strings.LastIndex(e.BaseURL, "@"); i >= 0 {
+			return "…" + e.BaseURL[i:]
+		}
+		return e.BaseURL
+	}
+	return u.Redacted()
+}
+
+// Secret returns the key, "" where there is none or where it would cross a network in clear text.
 func (e *Endpoint) Secret() string {
-	if e.Key == nil {
+	if e.Key == nil || e.clear() {
 		return ""
 	}
 	return e.Key()
+}
+
+// clear says whether everybody on the way to the server could read a key.
+func (e *Endpoint) clear() bool {
+	return strings.HasPrefix(strings.ToLower(e.BaseURL), "http:") && !e.Local()
 }
 
 // Do sends the request and returns the answer, whatever its status. The answer's Body is a *Body; closing it, or
@@ -75,7 +97,7 @@ func (e *Endpoint) Do(ctx context.Context, method, path string, header http.Head
 	req, err := http.NewRequestWithContext(inner, method, e.BaseURL+path, bytes.NewReader(body))
 	if err != nil {
 		cancel(nil)
-		return nil, &model.Error{Class: model.Environment, Message: fmt.Sprintf("%s: the base URL %q cannot be used; set %s", e.Provider, e.BaseURL, e.URLEnv), Err: err}
+		return nil, &model.Error{Class: model.Environment, Message: fmt.Sprintf("%s: the base URL %q cannot be used; set %s", e.Provider, e.shown(), e.URLEnv)}
 	}
 	for k, v := range header {
 		req.Header[k] = v
@@ -131,6 +153,7 @@ type Body struct {
 	body    io.ReadCloser
 	idle    time.Duration
 	content time.Duration
+	ending  bool
 
 	mu     sync.Mutex
 	timer  *time.Timer // of the connection
@@ -172,17 +195,17 @@ func (b *Body) Alive() {
 	b.silent.Reset(b.content)
 }
 
-// Ending tells that the reply is complete: what may still follow is waited for only shortly.
-func (b *Body) Ending() {
+// Ending tells that the reply is complete: what may still follow is waited for only so long.
+func (b *Body) Ending(grace time.Duration) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.idle = min(b.idle, grace)
+	b.ending, b.idle = true, min(b.idle, grace)
 	b.timer.Reset(b.idle)
 }
 
 // Close reads a short rest, so that the connection can be used again, and lets go of it.
 func (b *Body) Close() error {
-	if b.ctx.Err() == nil && context.Cause(b.inner) == nil && b.idle <= grace {
+	if b.ctx.Err() == nil && context.Cause(b.inner) == nil && b.ending {
 		_, _ = io.CopyN(io.Discard, b.body, 64<<10)
 	}
 	b.mu.Lock()

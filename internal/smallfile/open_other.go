@@ -1,0 +1,5 @@
+//go:build !unix
+
+package smallfile
+
+const nonblock = 0
