@@ -34,8 +34,8 @@ func (d *driver) run(lengths []int) error {
 		return err
 	}
 	fmt.Printf("belay's time per turn over the floor's, in ms; every turn runs `%s`\n\n", d.line)
-	fmt.Println("| turns | floor | belay | over | first tenth | last tenth | fsync | sandbox | policy | projection | wire | rest |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| turns | floor | belay | over | first tenth | last tenth | fsync | sandbox | policy | projection | send | receive | rest |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
 	var starts []float64
 	var first int
 	for _, turns := range lengths {
@@ -143,8 +143,6 @@ func (d *driver) compare(turns int, longest bool) (*comparison, error) {
 		for _, x := range belays {
 			j.Sizes = append(j.Sizes, x.size)
 		}
-		file := filepath.Join(dir, "job.json")
-		_ = file
 		cmd, _, err = d.start("floor", j)
 		if err == nil {
 			err = cmd.Wait()
@@ -154,10 +152,10 @@ func (d *driver) compare(turns int, longest bool) (*comparison, error) {
 		}
 		floors := s.take()
 		own, bare := gaps(belays), gaps(floors)
-		c.belay, c.floor = append(c.belay, median(own)), append(c.floor, median(bare))
+		c.belay, c.floor = append(c.belay, typical(own)), append(c.floor, typical(bare))
 		tenth := max(1, turns/10)
-		c.firstTenth = append(c.firstTenth, median(own[:tenth])-median(bare[:tenth]))
-		c.lastTenth = append(c.lastTenth, median(own[len(own)-tenth:])-median(bare[len(bare)-tenth:]))
+		c.firstTenth = append(c.firstTenth, typical(own[:tenth])-typical(bare[:tenth]))
+		c.lastTenth = append(c.lastTenth, typical(own[len(own)-tenth:])-typical(bare[len(bare)-tenth:]))
 		if round > 0 {
 			continue
 		}
@@ -207,12 +205,12 @@ func (c *comparison) split(served []exchange, moments []moment) {
 				note("projection", last)
 			}
 			if turn < len(served) {
-				took["wire"] = append(took["wire"], float64(served[turn].arrived.UnixNano()-m.At)/1e6)
+				took["send"] = append(took["send"], float64(served[turn].arrived.UnixNano()-m.At)/1e6)
 			}
 			turn++
 		case journal.TypeModelReply:
 			if turn >= 1 && turn <= len(served) {
-				note("decode", served[turn-1].done.UnixNano())
+				note("receive", served[turn-1].done.UnixNano())
 			}
 		case journal.TypeToolRequest:
 			note("policy", last)
@@ -222,22 +220,23 @@ func (c *comparison) split(served []exchange, moments []moment) {
 		last = m.At
 	}
 	for phase, times := range took {
-		c.phases[phase] = append(c.phases[phase], median(times))
+		c.phases[phase] = append(c.phases[phase], typical(times))
 	}
 }
 
-// syncs is how many durable appends belay makes in a turn of one call: the request with its reply, the result.
-const syncs = 3
+// syncs is how many durable appends belay makes in a turn of one call: the reply with its request, the result.
+const syncs = 2
 
 func (c *comparison) String() string {
 	floor, belay := median(c.floor), median(c.belay)
-	over := belay - floor
 	phase := func(name string) float64 { return median(c.phases[name]) }
-	sync := syncs * c.price.Sync
-	box := c.price.Sandbox - c.price.Bare
-	policy := phase("policy") - c.price.Sync
-	projection := phase("projection")
-	wire := phase("wire")
-	return fmt.Sprintf("| %d | %.2f | %.2f | **%.2f** | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f | %.2f |", c.turns, floor, belay, over,
-		median(c.firstTenth), median(c.lastTenth), sync, box, policy, projection, wire, over-sync-box-policy-projection-wire)
+	parts := []float64{syncs * c.price.Sync, phase("run") - c.price.Sync - c.price.Bare, phase("policy") - c.price.Sync,
+		phase("projection"), phase("send"), phase("receive")}
+	rest := belay - floor
+	line := fmt.Sprintf("| %d | %.2f | %.2f | **%.2f** | %.2f | %.2f |", c.turns, floor, belay, rest, median(c.firstTenth), median(c.lastTenth))
+	for _, part := range parts {
+		line += fmt.Sprintf(" %.2f |", part)
+		rest -= part
+	}
+	return line + fmt.Sprintf(" %.2f |", rest)
 }

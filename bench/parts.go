@@ -17,7 +17,7 @@ import (
 	"belay/tool"
 )
 
-// price is what single parts cost here and now, in milliseconds: medians, measured in turns.
+// price is what single parts cost here and now, in milliseconds, measured in turns.
 type price struct {
 	Sync    float64 // one durable append over one that is not
 	Bare    float64 // the shell and its line by os/exec
@@ -65,7 +65,18 @@ func parts(j job) error {
 	if failed != nil {
 		return failed
 	}
-	return json.NewEncoder(os.Stdout).Encode(price{Sync: median(durable) - median(written), Bare: median(bare), Sandbox: median(boxed)})
+	return json.NewEncoder(os.Stdout).Encode(price{Sync: typical(durable) - typical(written), Bare: typical(bare), Sandbox: typical(boxed)})
+}
+
+// typical is the mean without the lowest and the highest tenth. Parts of a turn add up to it; medians do not.
+func typical(values []float64) float64 {
+	sorted := slices.Sorted(slices.Values(values))
+	cut := len(sorted) / 10
+	sum, n := 0.0, 0
+	for _, v := range sorted[cut : len(sorted)-cut] {
+		sum, n = sum+v, n+1
+	}
+	return sum / max(1, float64(n))
 }
 
 func median(values []float64) float64 {

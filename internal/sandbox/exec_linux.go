@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -73,10 +72,10 @@ func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 	}
 	e.s.baseOnce.Do(func() { e.s.baseSteps = e.s.base() })
 	uid, gid, _ := e.s.insideIDs()
-	room := &room{program: &helper.Program{
-		Steps: slices.Concat(e.s.baseSteps, cache, view, []helper.Step{{Code: helper.Seal, A: "/"}}), SetIDs: e.s.level.ids == allIDs,
-		UID: uint32(uid), GID: uint32(gid), Limits: limits, Filter: filterOnce(),
-	}}
+	room := &room{
+		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits, Filter: filterOnce()},
+		base:    e.s.baseSteps, own: append(cache, view...),
+	}
 	watch := e.s.watch(e.grant.Workspace)
 	h, err := e.s.helpers.take(e.s.level.ids)
 	var exit tool.Exit

@@ -66,15 +66,14 @@ func try(ctx context.Context, level Level, program string) error {
 	if level.Overlay {
 		steps = append(steps, helper.Step{Code: helper.Overlay, A: "/usr", B: "/overlay"})
 	}
-	steps = append(steps, helper.Step{Code: helper.Seal, A: "/"})
 	var out bytes.Buffer
 	h, err := startHelper(level.ids)
 	if err != nil {
 		return err
 	}
 	defer h.end()
-	exit, err := h.exec(ctx, &room{program: &helper.Program{
-		Steps: steps, SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits, Filter: filterOnce(),
+	exit, err := h.exec(ctx, &room{base: steps, program: helper.Program{
+		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits, Filter: filterOnce(),
 	}}, tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out})
 	if err != nil {
 		return err

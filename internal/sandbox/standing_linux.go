@@ -9,6 +9,8 @@ import (
 	"io"
 	"os"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -24,26 +26,35 @@ import (
 // So a helper stands and waits: it makes a new root for every command, ends every process of the command, and
 // shows the next one nothing of it. What may be is made ahead, while the model thinks.
 
-// room is a root for one command. Two rooms are equal when what they show is the same: the steps, and the
-// files and directories that were found where the steps point to.
+// room is a root for one command: what every command of this sandbox sees, and what this one is granted.
 type room struct {
-	program *helper.Program
-	key     string // see seal
+	program helper.Program // without steps
+	base    []helper.Step
+	own     []helper.Step
 }
 
-// seal notes what the steps point to now. Something that was replaced since, by a rename on the host, would
-// no longer be held in a room that was made before.
-func (r *room) seal() {
-	key := r.program.Encode()
-	for _, step := range r.program.Steps {
-		var st unix.Stat_t
-		if step.A != "" && step.A[0] == '/' && step.Code != helper.Link && unix.Lstat(step.A, &st) == nil {
-			key = fmt.Appendf(key, "%d %d ", st.Dev, st.Ino)
-		} else {
-			key = append(key, "- "...)
+// message asks for the room, and for a command in it if the program has one.
+func (r *room) message() []byte {
+	p := r.program
+	p.Steps = slices.Concat(r.base, r.own, []helper.Step{{Code: helper.Seal, A: "/"}})
+	return p.Encode()
+}
+
+// key says what the room's own steps are and which files and directories they point to now. Something that was
+// replaced since, by a rename on the host, would no longer be held in a room that was made before.
+func (r *room) key() string {
+	key := (&helper.Program{Steps: r.own}).Encode()
+	for _, step := range r.own {
+		for _, path := range append(strings.Split(step.A, "\x00"), strings.Split(step.C, "\x00")...) {
+			var st unix.Stat_t
+			if unix.Lstat(path, &st) == nil {
+				key = fmt.Appendf(key, "%d %d ", st.Dev, st.Ino)
+			} else {
+				key = append(key, "- "...)
+			}
 		}
 	}
-	r.key = string(key)
+	return string(key)
 }
 
 // ahead is the room to make before the next command is known: the same again. A throw-away view is not made
@@ -119,9 +130,8 @@ func (h *standing) end() {
 
 // prepare has the room made, without waiting for it.
 func (h *standing) prepare(r *room) error {
-	r.seal()
-	_, err := h.control.Write(r.program.Encode())
-	h.ready = r.key
+	h.ready = r.key()
+	_, err := h.control.Write(r.message())
 	return err
 }
 
@@ -129,14 +139,14 @@ func (h *standing) prepare(r *room) error {
 // is gone. Afterwards the helper is gone too if it is not fit for another one.
 func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Exit, error) {
 	began := time.Now()
-	program := *r.program
-	r.seal()
-	if h.ready == r.key {
-		program.Steps = nil
+	with := *r
+	with.program.Argv, with.program.Env, with.program.Dir = cmd.Argv, cmd.Env, cmd.Dir
+	message := with.program.Encode()
+	if h.ready == "" || h.ready != r.key() {
+		message = with.message()
 	}
 	h.ready = ""
-	program.Argv, program.Env, program.Dir = cmd.Argv, cmd.Env, cmd.Dir
-	streams, err := open(&program, cmd)
+	streams, err := open(&r.program, cmd)
 	if err != nil {
 		return tool.Exit{}, err
 	}
@@ -147,7 +157,7 @@ func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Ex
 		t := time.AfterFunc(cmd.Timeout, func() { ended.end(h, timedOut) })
 		defer t.Stop()
 	}
-	err = h.send(program.Encode(), streams)
+	err = h.send(message, streams)
 	streams.close()
 	var status []byte
 	if err == nil {
