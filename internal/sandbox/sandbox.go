@@ -101,9 +101,10 @@ type Sandbox struct {
 	cfg       Config
 	uid, gid  int // owner of the workspace, where the system knows owners; otherwise -1
 
-	baseOnce  sync.Once
-	baseSteps []helper.Step // what does not depend on the grant
-	helpers   *helpers
+	once       sync.Once
+	baseSteps  []helper.Step // what does not depend on the grant
+	freshSteps []helper.Step
+	helpers    *helpers
 }
 
 // New prepares a sandbox. It fails when the workspace is no directory or cannot be separated from Home; that
