@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 	"time"
 
 	"belay/internal/projection"
@@ -83,6 +84,8 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 		return &Outcome{Exit: ExitInterrupted, Reason: "interrupted"}, nil
 	case errors.As(err, &modelErr) && modelErr.Class == model.Script:
 		return &Outcome{Exit: ExitFault, Reason: modelErr.Error()}, err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
+		return &Outcome{Exit: ExitEnvironment, Reason: "the disk cannot be used: " + err.Error()}, err
 	case errors.As(err, &modelErr):
 		return &Outcome{Exit: ExitEnvironment, Reason: "the model cannot be used: " + modelErr.Error()}, nil
 	}
@@ -190,6 +193,7 @@ func (s *session) progress(format string, args ...any) {
 // keepBase looks at the tree before the first action that may change it: a verifier that belay detected by
 // itself proves something only if it was red before.
 func (s *session) keepBase(ctx context.Context) (verify.Tree, error) {
+	s.progress("reading the tree before any change")
 	tree, err := s.Tree(ctx)
 	if err != nil {
 		return tree, fmt.Errorf("look at the tree: %w", err)
