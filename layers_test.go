@@ -43,10 +43,11 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys",
+		"internal/keys", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
+	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
@@ -65,7 +66,8 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
+		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox",
+		"internal/config", "internal/verifier"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

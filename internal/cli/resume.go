@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belay/harness"
+	"belay/internal/config"
 	"belay/journal"
 )
 
@@ -26,9 +27,8 @@ func (a *app) resumeCommand() *cobra.Command {
 do not say is as it was: model, mode, tools, checks and bounds. A message is told to the model first.
 
 Bounds are totals of the whole run, not of what is left of it: a run that was paused at 40 turns goes on with
---max-turns 80, and pauses again at once without. A run that has finished goes on only with a message.
-
-` + exitCodes,
+--max-turns 80, and pauses again at once without. A run that has finished goes on only with a message.`,
+		Annotations: ofRun,
 		Example: `  belay resume last
   belay resume r_01k5 --max-turns 80 --budget-usd 6
   belay resume last "use the staging database, not production"
@@ -52,6 +52,12 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
+			// No journal holds which paths are protected and where keys lie: these are as they are now.
+			s, _, err := a.settings(summarize(dir).Workspace, config.Settings{})
+			if err != nil {
+				return err
+			}
+			cfg.Protect, cfg.KeyFiles = s.Protect, s.KeyFiles
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)
