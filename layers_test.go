@@ -74,8 +74,8 @@ var layers = map[string][]string{
 
 	// what only tests import
 	"journal/journaltest": {"message", "effect", "journal"},
-	"tool/tooltest":   {"effect", "tool"},
-	"model/modeltest": {"message", "model", "model/rehearsal"},
+	"tool/tooltest":       {"effect", "tool"},
+	"model/modeltest":     {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.

@@ -30,6 +30,7 @@ const (
 	TypeVerify       Type = "verify"
 	TypeGuard        Type = "guard"
 	TypeDegraded     Type = "degraded"
+	TypeResume       Type = "resume"
 )
 
 // Event is one line. Its fields stand in the line in this order. Payload values above 16 KiB are stored as

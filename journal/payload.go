@@ -168,6 +168,8 @@ type ToolResult struct {
 	Denied     []string `json:"denied,omitempty"`
 	Read       []string `json:"read,omitempty"`
 	Wrote      []string `json:"wrote,omitempty"`
+
+	Hashes map[string]string `json:"hashes,omitempty"` // path -> what Read and Wrote are after the call: SHA-256, its first 32 hex characters
 }
 
 // Verify is one verifier's report.
@@ -192,6 +194,19 @@ type Guard struct {
 	Limit float64 `json:"limit"`
 	Hard  bool    `json:"hard"`
 	Note  string  `json:"note,omitempty"`
+}
+
+// Resume says what is not as it was when the run stopped. It follows a session.start that goes on with a run.
+type Resume struct {
+	Changes []Change `json:"changes"`
+}
+
+// Change is one thing that is another than it was.
+type Change struct {
+	What string `json:"what"` // head, repository, model, system, tool, file, belay
+	Name string `json:"name,omitempty"`
+	Was  string `json:"was"` // "" is nothing
+	Is   string `json:"is"`
 }
 
 // Degraded announces a weaker mode.
