@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -47,19 +48,33 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	if how := past.finished(); how != "" && cfg.Task == "" {
 		return Result{}, &UsageError{fmt.Errorf("run %s is finished: %s; to go on from there, say what else to do", runID, how)}
 	}
+	if !cfg.OtherRepository {
+		if err := past.sameRepository(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	say := cfg.Task
 	cfg = past.fill(cfg)
 	a, err := build(ctx, cfg)
 	if err != nil {
 		return Result{}, err
 	}
-	if head := headOf(a.place.Workspace); head != past.start.Head && cfg.Progress != nil {
-		cfg.Progress(fmt.Sprintf("the repository was on commit %q and is now on %q", past.start.Head, head))
+	changes := past.changes(a, cfg.Version)
+	if cfg.Progress != nil {
+		for _, c := range changes {
+			cfg.Progress(changeText(c))
+		}
 	}
 	// The context goes on under the system prompt and the tools that it began with.
 	a.system, a.specs = past.start.System, past.tools
 	cfg.Task = say
 	entries := a.opening(cfg)
+	if len(changes) > 0 {
+		entries = slices.Insert(entries, 1, journal.Entry{Type: journal.TypeResume, Payload: journal.Resume{Changes: changes}})
+	}
+	if text := news(changes, a.place.Workspace); text != "" {
+		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
+	}
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}
@@ -84,6 +99,7 @@ type past struct {
 	stop    message.StopReason
 	end     journal.SessionEnd
 	ended   bool
+	files   map[string]string // path -> what the model last saw of it
 }
 
 // finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
@@ -103,7 +119,7 @@ func (p past) finished() string {
 }
 
 func recall(log *journal.File) (past, error) {
-	var p past
+	p := past{files: map[string]string{}}
 	for e, err := range log.Events() {
 		if err == nil {
 			switch e.Type {
@@ -115,6 +131,10 @@ func recall(log *journal.File) (past, error) {
 				var r journal.ModelReply
 				err = e.Decode(&r)
 				p.stop = r.Stop
+			case journal.TypeToolResult:
+				var r journal.ToolResult
+				err = e.Decode(&r)
+				maps.Copy(p.files, r.Hashes)
 			case journal.TypeUserMessage:
 				var m journal.UserMessage
 				if err = e.Decode(&m); p.task == "" {
