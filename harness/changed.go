@@ -90,7 +90,7 @@ func dubious(ctx context.Context, git, workspace string) bool {
 func (p past) changes(a *agent, version string) []journal.Change {
 	var all []journal.Change
 	note := func(what, name, was, is string) {
-		if was != is {
+		if before, told := p.told[what+" "+name]; was != is && !(told && before == is) {
 			all = append(all, journal.Change{What: what, Name: name, Was: was, Is: is})
 		}
 	}

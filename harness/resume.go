@@ -73,7 +73,11 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		entries = slices.Insert(entries, 1, journal.Entry{Type: journal.TypeResume, Payload: journal.Resume{Changes: changes}})
 	}
 	if text := news(changes, a.place.Workspace); text != "" {
-		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
+		at := len(entries)
+		if say != "" {
+			at-- // the person has the last word
+		}
+		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
 	}
 	for i := range entries {
 		entries[i].Session = past.session + 1
@@ -100,6 +104,7 @@ type past struct {
 	end     journal.SessionEnd
 	ended   bool
 	files   map[string]string // path -> what the model last saw of it
+	told    map[string]string // what an earlier resume said is changed -> what it was then
 }
 
 // finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
@@ -119,7 +124,7 @@ func (p past) finished() string {
 }
 
 func recall(log *journal.File) (past, error) {
-	p := past{files: map[string]string{}}
+	p := past{files: map[string]string{}, told: map[string]string{}}
 	for e, err := range log.Events() {
 		if err == nil {
 			switch e.Type {
@@ -135,6 +140,15 @@ func recall(log *journal.File) (past, error) {
 				var r journal.ToolResult
 				err = e.Decode(&r)
 				maps.Copy(p.files, r.Hashes)
+			case journal.TypeResume:
+				var r journal.Resume
+				err = e.Decode(&r)
+				for _, c := range r.Changes {
+					p.told[c.What+" "+c.Name] = c.Is
+					if c.What == "file" {
+						p.files[c.Name] = c.Is
+					}
+				}
 			case journal.TypeUserMessage:
 				var m journal.UserMessage
 				if err = e.Decode(&m); p.task == "" {
