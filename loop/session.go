@@ -144,7 +144,8 @@ func (s *session) took(events []journal.Event, err error) error {
 }
 
 func (s *session) apply(e journal.Event) error {
-	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.once.apply(e), s.remember(e))
+	d := &decoded{Event: e}
+	err := errors.Join(s.fold.Apply(e), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
@@ -153,7 +154,7 @@ func (s *session) apply(e journal.Event) error {
 
 // remember takes what the session itself must know of earlier ones: the tree before the run changed it, and
 // the completions that were refused.
-func (s *session) remember(e journal.Event) error {
+func (s *session) remember(e *decoded) error {
 	switch e.Type {
 	case journal.TypeVerify:
 		var p journal.Verify
