@@ -36,6 +36,7 @@ type guard struct {
 	cost    message.Cost
 	warned  map[string]float64 // bound -> the limit of whose soft threshold the model was told
 
+	stop     message.StopReason             // of the last reply
 	ids      map[string]bool                // every call id of the run
 	asked    map[string]journal.ToolRequest // open calls
 	known    map[signature]bool             // everything that was ever learned
@@ -80,6 +81,7 @@ func (g *guard) apply(e *decoded) error {
 		if p.Stop != message.StopError {
 			g.turns++
 			g.idle++
+			g.stop = p.Stop
 		}
 		for _, call := range message.Calls(p.Blocks) {
 			g.ids[call.ID] = true

@@ -638,3 +638,16 @@ func TestAPersonSaysWhetherItHappened(t *testing.T) {
 		}
 	}
 }
+
+// A process that died right after a reply that was cut, or refused, leaves calls that must never run.
+func TestCutCallsAreNotRunOnResume(t *testing.T) {
+	for _, stop := range []message.StopReason{message.StopLength, message.StopPause, message.StopRefusal} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("I see", message.StopEnd)}}, before: []journal.Entry{
+			{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Blocks: good.Blocks, Stop: stop}},
+		}}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != loop.ExitUnverified || r.world.text != "old" || r.world.runs != 0 || !strings.Contains(r.said(0), "not executed") {
+			t.Errorf("%s: %+v, %v; the tree is %q; the model was told %q", stop, out, err, r.world.text, r.said(0))
+		}
+	}
+}

@@ -12,12 +12,18 @@ import (
 )
 
 // settleOpen settles what an earlier process left open: no context holds a call without a result. A call
-// that was never recorded has had no effect and takes its ordinary way. One that was recorded runs again
+// that was never recorded has had no effect and takes its ordinary way, if its reply ended as one whose calls
+// count. One that was recorded runs again
 // only where its tool says that this changes nothing; any other outcome is unknown, and the model is told so.
 func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 	for _, call := range s.fold.Open() {
 		request, recorded := s.guard.asked[call.ID]
+		why := mayNotRun(s.guard.stop)
 		switch {
+		case !recorded && why != nil:
+			if err := s.refuseAll([]message.ToolCall{call}, *why); err != nil {
+				return nil, err
+			}
 		case !recorded:
 			if out, err := s.steps(ctx, []message.ToolCall{call}); out != nil || err != nil {
 				return out, err
