@@ -145,7 +145,7 @@ func (s *session) took(events []journal.Event, err error) error {
 
 func (s *session) apply(e journal.Event) error {
 	d := &decoded{Event: e}
-	err := errors.Join(s.fold.Apply(e), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
+	err := errors.Join(s.fold.Take(e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
