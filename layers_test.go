@@ -64,7 +64,8 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox"},
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox",
+		"internal/config", "internal/verifier"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

@@ -41,6 +41,7 @@ type Config struct {
 	Bounds    journal.Bounds // zero fields take DefaultBounds
 	Tools     []tool.Tool    // in addition to the standard ones
 	Only      []string       // names of the only tools that the model gets; none means: all
+	Protect   []string       // files and folders of the workspace that no agent changes, relative to it
 	Version   string         // of the program, for the journal
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
@@ -150,7 +151,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
@@ -257,7 +258,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
-		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
+		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
 	}
 	if a.repo != nil {
 		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}

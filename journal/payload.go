@@ -31,6 +31,7 @@ type SessionStart struct {
 	Verify       []string      `json:"verify,omitempty"` // verifiers by name
 	Named        bool          `json:"named,omitempty"`  // whether a person chose them
 	Bounds       Bounds        `json:"bounds"`
+	Protect      []string      `json:"protect,omitempty"` // paths of the workspace that nothing changes, besides the built-in ones
 }
 
 // BlobFields are stored as blobs whatever their size.

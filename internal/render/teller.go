@@ -200,7 +200,7 @@ func (t *teller) reply(p journal.ModelReply) []string {
 func (t *teller) guard(p journal.Guard) []string {
 	bound := Line(p.Bound)
 	limit := fmt.Sprintf("%s: %s of %s", bound, amount(bound, p.Value), amount(bound, p.Limit))
-	if p.Note != "" {
+	if p.Note != "" && !(p.Hard && !t.full) { // where a run stops, its end says the same
 		limit += " · " + Line(p.Note)
 	}
 	if p.Hard {
