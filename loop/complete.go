@@ -84,6 +84,10 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 		if !report.OK {
 			return nil, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: relevant(report.Output)}, nil
 		}
+		if s.redOn[on{v.Name(), tree, true}] || s.redOn[on{v.Name(), tree, false}] {
+			return nil, &tool.Failure{Code: tool.Conflict, Message: fmt.Sprintf("not finished: `%s` passes now, but on the very same tree it failed before. It is flaky, or depends on something outside the tree, so the pass proves nothing.", v.Name()),
+				Hint: "Find out what makes the difference, make the check reliable, then call TaskComplete again. If a person has to do that, call ReportBlocker."}, nil
+		}
 		redBefore := s.red[v.Name()]
 		if v.Named() || redBefore {
 			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"

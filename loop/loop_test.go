@@ -274,6 +274,11 @@ func TestOutcomes(t *testing.T) {
 		{name: "three refused completions end the run", replies: []model.Reply{bad, complete}, verify: named, exit: loop.ExitFailed, turns: 4},
 		{name: "a tree that changes during verification proves nothing", replies: []model.Reply{good, complete}, verify: slippery, exit: loop.ExitFailed, turns: 4,
 			heard: []string{"", "changed while it was being verified"}},
+		{name: "a pass on the tree that was red before is flaky", replies: []model.Reply{good, calls(call("Change", `{"to":"old"}`)), complete}, verify: flaky, start: "old", exit: loop.ExitFailed, turns: 5,
+			heard: []string{"", "", "on the very same tree it failed before"}},
+		{name: "a named verifier's second opinion on the same tree is flaky", replies: []model.Reply{complete}, verify: flakyNamed, start: "old", exit: loop.ExitFailed, turns: 3,
+			heard: []string{"the text is old", "on the very same tree it failed before"}},
+		{name: "a flaky verifier proves another tree", replies: []model.Reply{good, complete}, verify: flaky, start: "old", exit: loop.ExitProved, standing: verify.Proved, turns: 2},
 		{name: "an answer needs no proof", replies: []model.Reply{says("42", message.StopEnd)}, verify: detected, start: "good", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 1},
 		{name: "a claim without TaskComplete is verified all the same", replies: []model.Reply{good, says("done", message.StopEnd)}, verify: named, exit: loop.ExitProved, standing: verify.Proved, turns: 3,
 			heard: []string{"", "Nothing is finished by saying so"}},
@@ -326,6 +331,24 @@ func named(w *world) []verify.Verifier    { return []verify.Verifier{check{w: w,
 func detected(w *world) []verify.Verifier { return []verify.Verifier{check{w: w}} }
 func slippery(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.text += " " }}}
+}
+
+// flaky fails once, and then passes whatever the text is.
+func flaky(w *world) []verify.Verifier { return []verify.Verifier{&moody{check: check{w: w}}} }
+func flakyNamed(w *world) []verify.Verifier {
+	return []verify.Verifier{&moody{check: check{w: w, named: true}}}
+}
+
+type moody struct {
+	check
+	asked int
+}
+
+func (m *moody) Verify(ctx context.Context) (verify.Report, error) {
+	if m.asked++; m.asked == 1 {
+		return m.check.Verify(ctx)
+	}
+	return verify.Report{OK: true, Summary: "looked"}, nil
 }
 
 func TestBounds(t *testing.T) {

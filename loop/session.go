@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
 	"time"
 
@@ -23,16 +24,24 @@ type session struct {
 
 	base    string          // digest of the tree before the run's first act; "" until there is one
 	red     map[string]bool // whether a detected verifier failed on it
+	redOn   map[on]bool     // what failed in this session, and what failed on the base tree
 	keep    keeper          // what the next reader must know
 	refused int             // completions that the verifiers refused
 	urged   bool            // a reply without a call was answered with "use TaskComplete"
 	goneOn  bool            // an empty reply was asked to go on
 }
 
+// on is a verifier, by name, and the digest of a tree that it looked at. Base says that this was the tree before any
+// change: a person can have repaired something since, but not in that tree.
+type on struct {
+	verifier, tree string
+	base           bool
+}
+
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
 // The error is the harness's own fault; the outcome then says so too.
 func Run(ctx context.Context, cfg Config) (Outcome, error) {
-	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}}
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}}
 	for e, err := range cfg.Log.Events() {
 		if err == nil {
 			err = s.apply(e)
@@ -148,6 +157,8 @@ func (s *session) apply(e journal.Event) error {
 // the completions that were refused.
 func (s *session) remember(e journal.Event) error {
 	switch e.Type {
+	case journal.TypeSessionStart:
+		maps.DeleteFunc(s.redOn, func(o on, _ bool) bool { return !o.base }) // what was missing then may be there now
 	case journal.TypeVerify:
 		var p journal.Verify
 		if err := e.Decode(&p); err != nil {
@@ -155,6 +166,9 @@ func (s *session) remember(e journal.Event) error {
 		}
 		if p.Base {
 			s.red[p.Verifier] = !p.OK
+		}
+		if !p.OK {
+			s.redOn[on{p.Verifier, p.Tree, p.Base}] = true
 		}
 	case journal.TypeGuard:
 		var p journal.Guard
