@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"belay/tool"
 )
 
 // program puts a shell script on the host that says who it is.
@@ -41,7 +43,9 @@ func TestVerifiersPath(t *testing.T) {
 	}{
 		{"in the workspace", func(ws, out string) string { return ws + "/bin" }},
 		{"the workspace", func(ws, out string) string { return ws }},
-		{"not clean", func(ws, out string) string { return out + "/../" + filepath.Base(out) + "//.." + ws[strings.LastIndex(ws, "/"):] + "/bin/" }},
+		{"not clean", func(ws, out string) string {
+			return out + "/../" + filepath.Base(out) + "//.." + ws[strings.LastIndex(ws, "/"):] + "/bin/"
+		}},
 		{"a link to it", func(ws, out string) string { link(t, ws+"/bin", out+"/linked"); return out + "/linked" }},
 		{"a link through it", func(ws, out string) string {
 			program(t, out+"/other/tool", "evil")
