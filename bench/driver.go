@@ -34,8 +34,8 @@ func (d *driver) run(lengths []int) error {
 		return err
 	}
 	fmt.Printf("belay's time per turn over the floor's, in ms; every turn runs `%s`\n\n", d.line)
-	fmt.Println("| turns | floor | belay | over | first tenth | last tenth | fsync | sandbox | policy | projection | send | receive | rest |")
-	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|---|")
+	fmt.Println("| turns | floor | belay | over | first tenth | last tenth | fsync | sandbox | policy | projection | wire | rest |")
+	fmt.Println("|---|---|---|---|---|---|---|---|---|---|---|---|")
 	var starts []float64
 	var first int
 	for _, turns := range lengths {
@@ -231,7 +231,7 @@ func (c *comparison) String() string {
 	floor, belay := median(c.floor), median(c.belay)
 	phase := func(name string) float64 { return median(c.phases[name]) }
 	parts := []float64{syncs * c.price.Sync, phase("run") - c.price.Sync - c.price.Bare, phase("policy") - c.price.Sync,
-		phase("projection"), phase("send"), phase("receive")}
+		phase("projection"), phase("send") + phase("receive") - (floor - c.price.Bare)}
 	rest := belay - floor
 	line := fmt.Sprintf("| %d | %.2f | %.2f | **%.2f** | %.2f | %.2f |", c.turns, floor, belay, rest, median(c.firstTenth), median(c.lastTenth))
 	for _, part := range parts {

@@ -13,16 +13,16 @@ import (
 // floor is the barest loop that does the same outward work: it posts a request of the same size, runs the
 // line with a plain shell, and posts what it wrote. It checks, contains and records nothing.
 func floor(j job) error {
-	system := func(pad int) string { return strings.Repeat("s", pad) }
+	const system = `{"role":"system","content":"%s"}` // padded, so that the whole has its size
 	messages := [][]byte{nil, []byte(`{"role":"user","content":"Measure."}`)}
 	for turn := 0; ; turn++ {
 		size := 0
 		if turn < len(j.Sizes) {
 			size = j.Sizes[turn]
 		}
-		messages[0] = fmt.Appendf(nil, `{"role":"system","content":"%s"}`, system(1))
+		messages[0] = fmt.Appendf(nil, system, "s")
 		body := envelope(messages)
-		messages[0] = fmt.Appendf(nil, `{"role":"system","content":"%s"}`, system(max(1, 1+size-len(body))))
+		messages[0] = fmt.Appendf(nil, system, strings.Repeat("s", max(1, 1+size-len(body))))
 		body = envelope(messages)
 		message, call, line, err := post(j.URL+"/v1/chat/completions", body)
 		if err != nil || call == "" {
@@ -41,10 +41,8 @@ func floor(j job) error {
 }
 
 func envelope(messages [][]byte) []byte {
-	return slicesJoin([]byte(`{"model":"bench","messages":[`), bytes.Join(messages, []byte(",")), []byte(`]}`))
+	return fmt.Appendf(nil, `{"model":"bench","messages":[%s]}`, bytes.Join(messages, []byte(",")))
 }
-
-func slicesJoin(parts ...[]byte) []byte { return bytes.Join(parts, nil) }
 
 // post sends a request and gives the reply's message and the call in it, if there is one.
 func post(url string, body []byte) (message []byte, call, line string, err error) {
@@ -60,7 +58,9 @@ func post(url string, body []byte) (message []byte, call, line string, err error
 	if err != nil {
 		return nil, "", "", err
 	}
-	var reply struct{ Choices []struct{ Message json.RawMessage } }
+	var reply struct {
+		Choices []struct{ Message json.RawMessage }
+	}
 	if err := json.Unmarshal(answer, &reply); err != nil {
 		return nil, "", "", err
 	}

@@ -1,43 +1,31 @@
 package main
 
 import (
-	"bytes"
-	"context"
 	"encoding/json"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"time"
 
-	"belay/effect"
-	"belay/internal/sandbox"
 	"belay/journal"
-	"belay/tool"
 )
 
 // price is what single parts cost here and now, in milliseconds, measured in turns.
 type price struct {
-	Sync    float64 // one durable append over one that is not
-	Bare    float64 // the shell and its line by os/exec
-	Sandbox float64 // the same in a sandbox
+	Sync float64 // one durable append over one that is not
+	Bare float64 // the shell and its line by os/exec
 }
 
 const samples = 150
 
 // parts measures the price list and prints it as JSON.
 func parts(j job) error {
-	work, home := filepath.Join(j.Dir, "work"), filepath.Join(j.Dir, "home")
-	log, _, err := journal.Create(home, journal.NewRunID(), nil)
+	log, _, err := journal.Create(filepath.Join(j.Dir, "home"), journal.NewRunID(), nil)
 	if err != nil {
 		return err
 	}
 	defer log.Close()
-	box, err := sandbox.New(sandbox.Config{Workspace: work, Home: home})
-	if err != nil {
-		return err
-	}
 	argv := []string{"bash", "--norc", "--noprofile", "-c", "--", "echo step-1"}
 	entry := journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "some words that fill a line of the journal"}}
 	var failed error
@@ -48,24 +36,16 @@ func parts(j job) error {
 		}
 		*times = append(*times, time.Since(began).Seconds()*1000)
 	}
-	var durable, written, bare, boxed []float64
+	var durable, written, bare []float64
 	for range samples {
 		took(&durable, func() error { _, err := log.Append(entry); return err })
 		took(&written, func() error { _, err := log.Write(entry); return err })
 		took(&bare, func() error { return exec.Command(argv[0], argv[1:]...).Run() })
-		took(&boxed, func() error {
-			var out bytes.Buffer
-			exit, err := box.Env(effect.Grant{Workspace: effect.ReadOnly}, "").Exec(context.Background(), tool.Command{Argv: argv, Output: &out})
-			if err == nil && exit.Code != 0 {
-				err = fmt.Errorf("exit %d: %s", exit.Code, out.String())
-			}
-			return err
-		})
 	}
 	if failed != nil {
 		return failed
 	}
-	return json.NewEncoder(os.Stdout).Encode(price{Sync: typical(durable) - typical(written), Bare: typical(bare), Sandbox: typical(boxed)})
+	return json.NewEncoder(os.Stdout).Encode(price{Sync: typical(durable) - typical(written), Bare: typical(bare)})
 }
 
 // typical is the mean without the lowest and the highest tenth. Parts of a turn add up to it; medians do not.

@@ -31,18 +31,19 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
-	Workspace string         // folder to work in; "" is the current one
-	AllowWide bool           // let Workspace be / or the home directory
-	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // see model.ParseSpec; "" takes a local server that lists a model
-	Client    model.Client   // used instead of Model where it is set
-	Verify    []string       // shell commands that must pass; none means: detect
-	Mode      policy.Mode    // "" is policy.Edit
-	Bounds    journal.Bounds // zero fields take DefaultBounds
-	Tools     []tool.Tool    // in addition to the standard ones
-	Only      []string       // names of the only tools that the model gets; none means: all
-	Protect   []string       // files and folders of the workspace that no agent changes, relative to it
-	Version   string         // of the program, for the journal
+	Workspace string            // folder to work in; "" is the current one
+	AllowWide bool              // let Workspace be / or the home directory
+	Home      string            // belay's state; "" is DefaultHome()
+	Model     string            // see model.ParseSpec; "" takes a local server that lists a model
+	Client    model.Client      // used instead of Model where it is set
+	Verify    []string          // shell commands that must pass; none means: detect
+	Mode      policy.Mode       // "" is policy.Edit
+	Bounds    journal.Bounds    // zero fields take DefaultBounds
+	Tools     []tool.Tool       // in addition to the standard ones
+	Only      []string          // names of the only tools that the model gets; none means: all
+	KeyFiles  map[string]string // by provider: a file with its API key, where it is not in its usual place
+	Protect   []string          // files and folders of the workspace that no agent changes, relative to it
+	Version   string            // of the program, for the journal
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.
@@ -156,7 +157,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
 	a.box, a.level = box, box.Level()
-	tree := snapshot.New(a.place.Workspace, a.home).Digest
+	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var checks []string
 	for _, v := range verifiers {
@@ -175,7 +176,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true}
 	a.loop = loop.Config{
-		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
+		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
@@ -278,6 +279,14 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
 	}
 	return entries
+}
+
+// look shows the loop the workspace, with the files that decide what passes.
+func look(tree *snapshot.Digester) func(context.Context) (verify.Tree, error) {
+	return func(ctx context.Context) (verify.Tree, error) {
+		t, err := tree.Look(ctx, verifier.Decides)
+		return verify.Tree{Digest: t.Digest, Stamp: t.Stamp, Tests: t.Files}, err
+	}
 }
 
 // TreeDigest is the digest of a workspace as it is now: the one that a proof names.

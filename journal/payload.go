@@ -83,6 +83,8 @@ type Proof struct {
 	DurationMS int64  `json:"duration_ms"`
 	Seq        int64  `json:"seq"` // the verify event
 	RedBefore  bool   `json:"red_before,omitempty"`
+	// TestsChanged lists files that decide what passes and that the run has changed, removed or added.
+	TestsChanged []string `json:"tests_changed,omitempty"`
 }
 
 // UserMessage is what a person says, or what the harness says in a person's place.
@@ -128,7 +130,10 @@ type ToolRequest struct {
 	Replay     string          `json:"replay,omitempty"`
 	Permission Permission      `json:"permission"`
 	Grant      effect.Grant    `json:"grant"`
-	Tree       string          `json:"tree,omitempty"` // digest of the workspace before the first call that may change it
+	// Tree and Tests stand in the first call that may change the workspace, and say what it was before: its
+	// digest, and the files that decide what passes, each with the SHA-256 of its content.
+	Tree  string            `json:"tree,omitempty"`
+	Tests map[string]string `json:"tests,omitempty"`
 }
 
 // Permission is a verdict and where it came from.

@@ -68,6 +68,17 @@ type world struct {
 	panic bool
 	meet  chan struct{} // where it is set, each Look waits until another one runs
 	stuck bool          // tools return only when they are told to
+
+	touched int // how often it was changed and changed back
+}
+
+// tree is the world as the loop sees it. A text that speaks of tests has changed them.
+func (w *world) tree(context.Context) (verify.Tree, error) {
+	t := verify.Tree{Digest: w.text, Stamp: fmt.Sprint(w.text, w.touched), Tests: map[string]string{"a_test": "1"}}
+	if strings.Contains(w.text, "test") {
+		t.Tests["a_test"] = "2"
+	}
+	return t, nil
 }
 
 // act is a tool that changes the world, or reads it.
@@ -137,7 +148,7 @@ type check struct {
 func (c check) Name() string { return "check" }
 func (c check) Named() bool  { return c.named }
 func (c check) Verify(context.Context) (verify.Report, error) {
-	r := verify.Report{OK: c.w.text == "good", Output: "the text is " + c.w.text, Summary: "looked"}
+	r := verify.Report{OK: strings.HasPrefix(c.w.text, "good"), Output: "the text is " + c.w.text, Summary: "looked"}
 	if !r.OK {
 		r.Exit = 1
 	}
@@ -145,6 +156,19 @@ func (c check) Verify(context.Context) (verify.Report, error) {
 		c.after()
 	}
 	return r, nil
+}
+
+// mood is a detected verifier that fails the first time, whatever it sees.
+type mood struct {
+	asked int
+	named bool
+}
+
+func (m *mood) Name() string { return "mood" }
+func (m *mood) Named() bool  { return m.named }
+func (m *mood) Verify(context.Context) (verify.Report, error) {
+	m.asked++
+	return verify.Report{OK: m.asked > 1}, nil
 }
 
 type rig struct {
@@ -175,7 +199,7 @@ func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 		Log: log, Client: r.model, Tools: registry, Place: tool.Place{Workspace: "/w", Dir: "/w"},
 		Judge:     judge,
 		Env:       func(effect.Grant) tool.Env { return nil },
-		Verifiers: r.verify, Tree: func(context.Context) (string, error) { return r.world.text, nil }, Bounds: r.bounds,
+		Verifiers: r.verify, Tree: r.world.tree, Bounds: r.bounds,
 		Observe: func(e journal.Event) { r.events = append(r.events, e) },
 		Sleep:   func(context.Context, time.Duration) error { return nil },
 	})
@@ -274,11 +298,14 @@ func TestOutcomes(t *testing.T) {
 		{name: "three refused completions end the run", replies: []model.Reply{bad, complete}, verify: named, exit: loop.ExitFailed, turns: 4},
 		{name: "a tree that changes during verification proves nothing", replies: []model.Reply{good, complete}, verify: slippery, exit: loop.ExitFailed, turns: 4,
 			heard: []string{"", "changed while it was being verified"}},
-		{name: "a pass on the tree that was red before is flaky", replies: []model.Reply{good, calls(call("Change", `{"to":"old"}`)), complete}, verify: flaky, start: "old", exit: loop.ExitFailed, turns: 5,
-			heard: []string{"", "", "on the very same tree it failed before"}},
-		{name: "a named verifier's second opinion on the same tree is flaky", replies: []model.Reply{complete}, verify: flakyNamed, start: "old", exit: loop.ExitFailed, turns: 3,
-			heard: []string{"the text is old", "on the very same tree it failed before"}},
-		{name: "a flaky verifier proves another tree", replies: []model.Reply{good, complete}, verify: flaky, start: "old", exit: loop.ExitProved, standing: verify.Proved, turns: 2},
+		{name: "a change that is undone during verification is noticed", replies: []model.Reply{good, complete}, verify: undone, exit: loop.ExitFailed, turns: 4,
+			heard: []string{"", "changed while it was being verified"}},
+		{name: "a detected verifier proves nothing once the run has changed the tests", replies: []model.Reply{calls(call("Change", `{"to":"good tests"}`)), complete}, verify: detected, start: "bad", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 2},
+		{name: "a named verifier counts all the same", replies: []model.Reply{calls(call("Change", `{"to":"good tests"}`)), complete}, verify: named, start: "bad", exit: loop.ExitProved, standing: verify.Proved, turns: 2},
+		{name: "red and green on the same tree is no proof", replies: []model.Reply{calls(call("Change", `{"to":"bad"}`)), complete}, verify: moody, start: "bad", exit: loop.ExitFailed, turns: 4,
+			heard: []string{"", "the very same"}},
+		{name: "a named verifier's second opinion on the same tree is no proof", replies: []model.Reply{good, calls(call("Change", `{"to":"bad"}`)), complete}, verify: moodyNamed, start: "bad", exit: loop.ExitFailed, turns: 5,
+			heard: []string{"", "", "", "the very same"}},
 		{name: "an answer needs no proof", replies: []model.Reply{says("42", message.StopEnd)}, verify: detected, start: "good", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 1},
 		{name: "a claim without TaskComplete is verified all the same", replies: []model.Reply{good, says("done", message.StopEnd)}, verify: named, exit: loop.ExitProved, standing: verify.Proved, turns: 3,
 			heard: []string{"", "Nothing is finished by saying so"}},
@@ -329,26 +356,13 @@ func TestOutcomes(t *testing.T) {
 
 func named(w *world) []verify.Verifier    { return []verify.Verifier{check{w: w, named: true}} }
 func detected(w *world) []verify.Verifier { return []verify.Verifier{check{w: w}} }
+func undone(w *world) []verify.Verifier {
+	return []verify.Verifier{check{w: w, named: true, after: func() { w.touched++ }}}
+}
+func moody(w *world) []verify.Verifier      { return []verify.Verifier{&mood{}} }
+func moodyNamed(w *world) []verify.Verifier { return []verify.Verifier{&mood{named: true}} }
 func slippery(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.text += " " }}}
-}
-
-// flaky fails once, and then passes whatever the text is.
-func flaky(w *world) []verify.Verifier { return []verify.Verifier{&moody{check: check{w: w}}} }
-func flakyNamed(w *world) []verify.Verifier {
-	return []verify.Verifier{&moody{check: check{w: w, named: true}}}
-}
-
-type moody struct {
-	check
-	asked int
-}
-
-func (m *moody) Verify(ctx context.Context) (verify.Report, error) {
-	if m.asked++; m.asked == 1 {
-		return m.check.Verify(ctx)
-	}
-	return verify.Report{OK: true, Summary: "looked"}, nil
 }
 
 func TestBounds(t *testing.T) {

@@ -27,9 +27,8 @@ func (a *app) resumeCommand() *cobra.Command {
 do not say is as it was: model, mode, tools, checks and bounds. A message is told to the model first.
 
 Bounds are totals of the whole run, not of what is left of it: a run that was paused at 40 turns goes on with
---max-turns 80, and pauses again at once without. A run that has finished goes on only with a message.
-
-` + exitCodes,
+--max-turns 80, and pauses again at once without. A run that has finished goes on only with a message.`,
+		Annotations: ofRun,
 		Example: `  belay resume last
   belay resume r_01k5 --max-turns 80 --budget-usd 6
   belay resume last "use the staging database, not production"
@@ -53,12 +52,12 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
-			// Of the settings, only what guards the workspace is not as it was: it may have become stricter.
+			// No journal holds which paths are protected and where keys lie: these are as they are now.
 			s, _, err := a.settings(summarize(dir).Workspace, config.Settings{})
 			if err != nil {
 				return err
 			}
-			cfg.Protect = s.Protect
+			cfg.Protect, cfg.KeyFiles = s.Protect, s.KeyFiles
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)

@@ -54,7 +54,8 @@ func (a *app) configure(f *runFlags, given func(string) bool) (harness.Config, e
 		return cfg, err
 	}
 	a.tell(notices)
-	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds, cfg.Only, cfg.Protect = s.Model, s.Mode, s.Verify, s.Bounds, s.Tools, s.Protect
+	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds = s.Model, s.Mode, s.Verify, s.Bounds
+	cfg.Only, cfg.Protect, cfg.KeyFiles = s.Tools, s.Protect, s.KeyFiles
 	return cfg, nil
 }
 

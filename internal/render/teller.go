@@ -278,6 +278,14 @@ func Proofs(s Screen, proofs []journal.Proof) []string {
 		lines = append(lines,
 			"  "+s.paint(green, "✓")+" "+s.paint(bold, Line(p.Command))+s.paint(dim, fmt.Sprintf("  exit %d · %s", p.Exit, millis(p.DurationMS)))+was,
 			s.paint(dim, fmt.Sprintf("    tree %s · log %s · event %d", short(p.Tree), short(p.LogHash), p.Seq)))
+		if n := len(p.TestsChanged); n > 0 {
+			few := min(n, 5)
+			changed := strings.Join(p.TestsChanged[:few], ", ")
+			if n > few {
+				changed += fmt.Sprintf(" and %d more", n-few)
+			}
+			lines = append(lines, "    "+s.paint(yellow, "the run itself changed what decides this: ")+Line(changed))
+		}
 	}
 	return lines
 }

@@ -35,27 +35,35 @@ func (s *Sandbox) cacheSteps(kind cacheKind, access effect.Access) (steps []help
 	}
 	dir := s.cacheDir(kind)
 	tree, upper, work := filepath.Join(dir, "tree"), filepath.Join(dir, "go", "upper"), filepath.Join(dir, "go", "work")
-	if err := s.makeCache(tree, upper, work); err != nil {
-		return nil, release, fmt.Errorf("making the build cache: %w", err)
+	if build := filepath.Join(tree, "go-build"); !exists(build) {
+		if err := s.own(tree, build); err != nil {
+			return nil, release, fmt.Errorf("making the build cache: %w", err)
+		}
 	}
 	steps = []helper.Step{{Code: helper.Bind, A: tree, B: insideCache}}
 	lower := strings.Join(s.compiled(), "\x00")
 	if !s.level.Overlay || lower == "" {
 		return steps, release, nil
 	}
-	over := helper.Step{Code: helper.Overlay, A: lower, B: insideCache + "/go-build", C: upper + "\x00" + work}
-	below := upper + "\x00" + lower
-	if !s.locks(access) {
-		over.A, over.C = below, ""
-		return append(steps, over), release, nil
+	over := helper.Step{Code: helper.Overlay, A: lower, B: insideCache + "/go-build"}
+	beside := over
+	beside.A = upper + "\x00" + lower
+	if !s.locks(access) && !exists(work) && s.ownsCompiled() {
+		return append(steps, over), release, nil // nothing was ever kept
 	}
+	if err := s.makeLayer(upper, work); err != nil {
+		return nil, release, fmt.Errorf("making the build cache: %w", err)
+	}
+	if !s.locks(access) {
+		return append(steps, beside), release, nil
+	}
+	over.C = upper + "\x00" + work
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, release, fmt.Errorf("locking the build cache: %w", err)
 	}
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		over.A, over.C = below, ""
-		return append(steps, over), func() { lock.Close() }, nil
+		return append(steps, beside), func() { lock.Close() }, nil
 	}
 	inner := filepath.Join(work, "work")
 	if err := tidy(inner); err != nil {
@@ -79,7 +87,7 @@ func (s *Sandbox) fleetingCache(kind cacheKind) ([]helper.Step, error) {
 		over.C = filepath.Join(s.std.building, "cache") + "\x00" + filepath.Join(s.std.building, "work")
 	}
 	empty := s.cacheDir(kind)
-	if err := s.makeCache(filepath.Join(empty, "tree"), filepath.Join(empty, "empty"), filepath.Join(empty, "work")); err != nil {
+	if err := s.makeLayer(filepath.Join(empty, "empty"), filepath.Join(empty, "made")); err != nil {
 		return nil, fmt.Errorf("making the build cache: %w", err)
 	}
 	// Go looks once a day for what it no longer needs. It need not do so in a cache that ends in a moment.
@@ -100,6 +108,20 @@ func (s *Sandbox) compiled() []string {
 		layers = append(layers, s.host.goCache)
 	}
 	return layers
+}
+
+// ownsCompiled says whether the directories of the compiled layers are, inside, the command's own.
+func (s *Sandbox) ownsCompiled() bool {
+	uid, _, _ := s.insideIDs()
+	if len(s.std.layers()) > 0 && uid != os.Geteuid() {
+		return false
+	}
+	info, err := os.Stat(filepath.Join(s.host.goCache, "00"))
+	if err != nil {
+		return false
+	}
+	owner, _ := ownerOf(info)
+	return owner == uid
 }
 
 // locks says whether a command of the agent with this access keeps what it compiles in a layered cache.
@@ -140,23 +162,31 @@ func tidy(inner string) error {
 	return os.RemoveAll(mark)
 }
 
-// makeCache makes the cache directories where they are missing, as the command's own: also the 256 that Go
-// makes, which would else be the host's in the overlay, and no command's to write in when another user owns
-// the workspace.
-func (s *Sandbox) makeCache(tree, upper, work string) error {
+// makeLayer makes a layer over the compiled ones where it is missing: also the 256 directories that Go makes,
+// which would else be the host's in the overlay, and no command's to write in when another user owns the
+// workspace.
+func (s *Sandbox) makeLayer(upper, work string) error {
 	if exists(work) {
 		return nil
 	}
-	uid, gid, _ := s.insideIDs()
-	dirs := []string{tree, filepath.Join(tree, "go-build"), upper}
+	dirs := []string{upper}
 	for i := range 256 {
 		dirs = append(dirs, filepath.Join(upper, fmt.Sprintf("%02x", i)))
 	}
-	for _, d := range append(dirs, work) { // work last: it says that the others are there
+	if err := s.own(dirs...); err != nil {
+		return err
+	}
+	return os.MkdirAll(work, 0o755) // last: it says that the others are there
+}
+
+// own makes directories that are the command's own.
+func (s *Sandbox) own(dirs ...string) error {
+	uid, gid, _ := s.insideIDs()
+	for _, d := range dirs {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
-		if s.level.ids == allIDs && d != work {
+		if s.level.ids == allIDs {
 			if err := os.Chown(d, uid, gid); err != nil {
 				return err
 			}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -83,14 +84,14 @@ func (e *env) exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 	if err != nil {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
-	e.s.baseOnce.Do(func() { e.s.baseSteps = e.s.base() })
+	e.s.once.Do(func() { e.s.baseSteps, e.s.freshSteps = e.s.base(), e.s.fresh() })
 	uid, gid, _ := e.s.insideIDs()
 	if e.cache != agentCache {
 		cache = append(cache, e.s.trustedPath().links...)
 	}
 	room := &room{
 		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits, Filter: filterOnce()},
-		base:    e.s.baseSteps, own: append(cache, view...),
+		base:    e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
 	}
 	watch := e.s.watch(e.grant.Workspace)
 	h, err := e.s.helpers.take(e.s.level.ids)

@@ -23,6 +23,7 @@ const insidePath = "/run/path"
 
 func (s *Sandbox) trustedPath() trustedPath {
 	s.trustedOnce.Do(func() {
+		room := false
 		for i, dir := range s.host.path {
 			if slices.Contains(s.host.foreign, dir) {
 				continue
@@ -33,11 +34,18 @@ func (s *Sandbox) trustedPath() trustedPath {
 				continue
 			}
 			// Some program here is a link into the workspace, as `npm link` makes them.
+			if !room {
+				room = true
+				s.trusted.links = append(s.trusted.links, helper.Step{Code: helper.Tmpfs, A: insidePath, B: "mode=0755,size=4m"})
+			}
 			instead := filepath.Join(insidePath, strconv.Itoa(i))
 			s.trusted.dirs = append(s.trusted.dirs, instead)
 			for _, name := range names {
 				s.trusted.links = append(s.trusted.links, helper.Step{Code: helper.Link, A: filepath.Join(dir, name), B: filepath.Join(instead, name)})
 			}
+		}
+		if room {
+			s.trusted.links = append(s.trusted.links, helper.Step{Code: helper.Seal, A: insidePath})
 		}
 	})
 	return s.trusted

@@ -107,8 +107,9 @@ type Sandbox struct {
 	std         standardLibrary
 	trustedOnce sync.Once
 	trusted     trustedPath
-	baseOnce    sync.Once
+	once        sync.Once
 	baseSteps   []helper.Step // what does not depend on the grant
+	freshSteps  []helper.Step
 	helpers     *helpers
 }
 

@@ -33,13 +33,6 @@ type room struct {
 	own     []helper.Step
 }
 
-// message asks for the room, and for a command in it if the program has one.
-func (r *room) message() []byte {
-	p := r.program
-	p.Steps = slices.Concat(r.base, r.own, []helper.Step{{Code: helper.Seal, A: "/"}})
-	return p.Encode()
-}
-
 // key says what the room's own steps are and which files and directories they point to now. Something that was
 // replaced since, by a rename on the host, would no longer be held in a room that was made before.
 func (r *room) key() string {
@@ -71,6 +64,7 @@ type standing struct {
 	process *os.Process
 	control *os.File
 	gone    chan struct{} // closed when it and everything in it has ended
+	based   bool          // it knows what every command sees
 	ready   string        // the key of the room that it has made ahead
 }
 
@@ -128,10 +122,20 @@ func (h *standing) end() {
 	h.control.Close()
 }
 
+// message asks for the room, and for a command in it if the program has one.
+func (h *standing) message(r *room) []byte {
+	p := r.program
+	if !h.based {
+		p.Base, h.based = r.base, true
+	}
+	p.Steps = append(slices.Clip(r.own), helper.Step{Code: helper.Seal, A: "/"})
+	return p.Encode()
+}
+
 // prepare has the room made, without waiting for it.
 func (h *standing) prepare(r *room) error {
 	h.ready = r.key()
-	_, err := h.control.Write(r.message())
+	_, err := h.control.Write(h.message(r))
 	return err
 }
 
@@ -143,7 +147,7 @@ func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Ex
 	with.program.Argv, with.program.Env, with.program.Dir = cmd.Argv, cmd.Env, cmd.Dir
 	message := with.program.Encode()
 	if h.ready == "" || h.ready != r.key() {
-		message = with.message()
+		message = h.message(&with)
 	}
 	h.ready = ""
 	streams, err := open(&r.program, cmd)

@@ -63,8 +63,10 @@ type Limit struct {
 }
 
 // Program is everything that the helper needs to know. One without Argv prepares; one without Steps runs its
-// command where the last one has prepared.
+// command where the last one has prepared. Base is done once, for all that follow, and shared by all commands:
+// they get it read-only.
 type Program struct {
+	Base     []Step
 	Steps    []Step
 	SetIDs   bool // become UID and GID without other groups; otherwise the helper's own ids stay
 	UID, GID uint32
@@ -78,11 +80,13 @@ type Program struct {
 // Encode gives the form in which a Program goes over the control socket: its length and its fields.
 func (p *Program) Encode() []byte {
 	b := make([]byte, 4, 8192)
-	b = num(b, uint64(len(p.Steps)))
-	for _, s := range p.Steps {
-		b = append(b, byte(s.Code))
-		b = num(b, uint64(s.Flags))
-		b = text(text(text(b, s.A), s.B), s.C)
+	for _, steps := range [][]Step{p.Base, p.Steps} {
+		b = num(b, uint64(len(steps)))
+		for _, s := range steps {
+			b = append(b, byte(s.Code))
+			b = num(b, uint64(s.Flags))
+			b = text(text(text(b, s.A), s.B), s.C)
+		}
 	}
 	ids := uint64(0)
 	if p.SetIDs {
@@ -110,12 +114,14 @@ func (p *Program) Encode() []byte {
 func Decode(b []byte) (*Program, bool) {
 	d := decoder{b: b, ok: true}
 	p := &Program{}
-	p.Steps = make([]Step, d.count())
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		s.Code = Code(d.byte())
-		s.Flags = uint32(d.num())
-		s.A, s.B, s.C = d.text(), d.text(), d.text()
+	for _, steps := range []*[]Step{&p.Base, &p.Steps} {
+		*steps = make([]Step, d.count())
+		for i := range *steps {
+			s := &(*steps)[i]
+			s.Code = Code(d.byte())
+			s.Flags = uint32(d.num())
+			s.A, s.B, s.C = d.text(), d.text(), d.text()
+		}
 	}
 	p.SetIDs = d.num() == 1
 	p.UID, p.GID = uint32(d.num()), uint32(d.num())

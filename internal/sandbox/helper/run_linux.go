@@ -49,12 +49,29 @@ func run() {
 		syscall.Exit(1)
 	}
 	loopback()
+	var base []Step
+	var stage string // where the beginning of every room is mounted
 	var ready *room
 	for {
 		p, files := receive()
+		if len(p.Base) > 0 {
+			base = p.Base
+		}
+		if stage != "" && (len(p.Base) > 0 || inUse(p.Steps, stage)) {
+			syscall.Unmount(stage, mntDetach)
+			stage = ""
+		}
 		if len(p.Steps) > 0 {
 			ready.leave()
-			ready = prepare(p)
+			var err error
+			if stage == "" {
+				stage, err = lay(base, p.Steps)
+			}
+			if err == nil {
+				ready = prepare(p, stage)
+			} else {
+				ready = &room{failed: err.Error()}
+			}
 		}
 		if len(p.Argv) > 0 {
 			send(ready.run(p, files))
@@ -66,7 +83,8 @@ func run() {
 	}
 }
 
-// room is a new root that waits for its command: a thread that has moved into it and dropped everything.
+// room is a new root that waits for its command: a thread that has moved into it and dropped everything. It
+// begins with a copy of all mounts, among them those of lay.
 // A thread has its own root, capabilities and system call filter, and what is forked from it inherits them;
 // so one helper makes room after room, and no command finds anything that an earlier one has left.
 type room struct {
@@ -83,12 +101,12 @@ type begun struct {
 }
 
 // prepare makes a room and waits until it is ready.
-func prepare(p *Program) *room {
+func prepare(p *Program, stage string) *room {
 	r := &room{command: make(chan *Program), started: make(chan begun)}
 	ready := make(chan string)
 	go func() {
 		runtime.LockOSThread() // for ever: the thread ends with this function
-		failed := move(p)
+		failed := move(p, stage)
 		ready <- failed
 		if failed != "" {
 			return
@@ -143,11 +161,11 @@ func (r *room) run(c *Program, files []int) []byte {
 }
 
 // move takes this thread into a root of its own and drops what a command must not have.
-func move(p *Program) string {
+func move(p *Program, stage string) string {
 	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, syscall.CLONE_NEWNS|syscall.CLONE_NEWIPC|syscall.CLONE_FS, 0, 0); e != 0 {
 		return "a mount namespace for the command: " + e.Error()
 	}
-	if err := build(p.Steps); err != nil {
+	if err := enter(stage, p.Steps); err != nil {
 		return err.Error()
 	}
 	return drop(p)
