@@ -43,7 +43,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys",
+		"internal/keys", "internal/redact",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -63,8 +63,9 @@ var layers = map[string][]string{
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
 	"internal/keys":           {},
+	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/sandbox"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

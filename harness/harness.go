@@ -15,6 +15,7 @@ import (
 	"belay/effect"
 	"belay/handoff"
 	"belay/internal/projection"
+	"belay/internal/redact"
 	"belay/internal/sandbox"
 	"belay/internal/snapshot"
 	"belay/internal/verifier"
@@ -74,11 +75,16 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Run works on the task until it is proved, given up or out of bounds. An error means that there is no
 // sound outcome: a *UsageError before anything started, else the harness's own fault.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	a, err := build(ctx, cfg)
+	runID := journal.NewRunID()
+	a, err := build(ctx, cfg, runID)
 	if err != nil {
 		return Result{}, err
 	}
-	log, events, err := journal.Create(a.home, journal.NewRunID(), nil, a.opening(cfg)...)
+	opening, err := a.secrets.Entries(a.opening(cfg))
+	if err != nil {
+		return Result{}, err
+	}
+	log, events, err := journal.Create(a.home, runID, nil, opening...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -93,11 +99,12 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.
 func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
-	a.loop.Log = log
+	a.loop.Log = a.secrets.Log(log)
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
-		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
+		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
 	}
 	out, err := loop.Run(ctx, a.loop)
+	out.Reason, out.Summary = a.secrets.Text(out.Reason), a.secrets.Text(out.Summary)
 	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
 }
 
@@ -106,21 +113,22 @@ const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
-	home   string
-	place  tool.Place
-	level  sandbox.Level
-	mode   policy.Mode
-	system string
-	specs  []model.Tool
-	spec   string // of the model, to ask for again
-	loop   loop.Config
+	home    string
+	place   tool.Place
+	level   sandbox.Level
+	mode    policy.Mode
+	system  string
+	specs   []model.Tool
+	spec    string // of the model, to ask for again
+	secrets *redact.Redactor
+	loop    loop.Config
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
 func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
 
 // build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
-func build(ctx context.Context, cfg Config) (*agent, error) {
+func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if strings.TrimSpace(cfg.Task) == "" {
 		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
 	}
@@ -135,12 +143,18 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
+	if a.secrets, err = openSecrets(a.home, runID); err != nil {
+		return nil, err
+	}
 	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
 	a.spec = spec
 	registry, err := registry(cfg)
+	if err == nil {
+		registry, err = a.secrets.Tools(registry)
+	}
 	if err != nil {
 		return nil, &UsageError{err}
 	}
@@ -169,7 +183,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	a.loop = loop.Config{
 		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
 		Judge:  judge(cfg.Judge, situation),
-		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
+		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
@@ -234,9 +248,13 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	var all []verify.Verifier
 	for _, line := range lines {
 		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
-			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
+			Env: a.secrets.Output(box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace))})
 	}
-	return append(all, cfg.Verifiers...)
+	all = append(all, cfg.Verifiers...)
+	for i, v := range all {
+		all[i] = a.secrets.Verifier(v)
+	}
+	return all
 }
 
 // opening is how a run's journal begins.

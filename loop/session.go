@@ -9,6 +9,7 @@ import (
 
 	"belay/internal/projection"
 	"belay/journal"
+	"belay/message"
 	"belay/model"
 	"belay/verify"
 )
@@ -21,6 +22,7 @@ type session struct {
 	guard *guard
 	turns int // number of the running turn, from 1; it counts through all sessions
 
+	said    []message.Block // the last reply, as it is recorded
 	base    string          // digest of the tree before the run's first act; "" until there is one
 	red     map[string]bool // whether a detected verifier failed on it
 	keep    keeper          // what the next reader must know
@@ -144,10 +146,16 @@ func (s *session) apply(e journal.Event) error {
 	return nil
 }
 
-// remember takes what the session itself must know of earlier ones: the tree before the run changed it, and
-// the completions that were refused.
+// remember takes what the session itself must know: the last reply, the tree before the run changed it, and the
+// completions that were refused.
 func (s *session) remember(e journal.Event) error {
 	switch e.Type {
+	case journal.TypeModelReply:
+		var p journal.ModelReply
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		s.said = p.Blocks
 	case journal.TypeVerify:
 		var p journal.Verify
 		if err := e.Decode(&p); err != nil {
