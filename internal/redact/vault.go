@@ -49,8 +49,25 @@ func (v *vault) open(home, runID string) (err error) {
 		return fmt.Errorf("vault: %w", err)
 	}
 	v.path = filepath.Join(dir, runID)
+	for _, file := range []string{v.path, filepath.Join(dir, keyName)} {
+		if err := keepPrivate(file); err != nil {
+			return fmt.Errorf("vault: %w", err)
+		}
+	}
 	v.key, err = stateKey(filepath.Join(dir, keyName))
 	return err
+}
+
+// keepPrivate takes a file, where it exists, from everybody but its owner: a copy or a restore may have opened it.
+func keepPrivate(path string) error {
+	info, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && info.Mode().Perm()&0o077 == 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	return os.Chmod(path, 0o600)
 }
 
 // stateKey reads the key, or makes it: of several that begin at once, one makes it and all read the same.
