@@ -43,7 +43,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/redact",
+		"internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -65,7 +65,8 @@ var layers = map[string][]string{
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/sandbox"},
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
+		"internal/config", "internal/verifier"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

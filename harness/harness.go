@@ -32,17 +32,19 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
-	Workspace string         // folder to work in; "" is the current one
-	AllowWide bool           // let Workspace be / or the home directory
-	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // see model.ParseSpec; "" takes a local server that lists a model
-	Client    model.Client   // used instead of Model where it is set
-	Verify    []string       // shell commands that must pass; none means: detect
-	Mode      policy.Mode    // "" is policy.Edit
-	Bounds    journal.Bounds // zero fields take DefaultBounds
-	Tools     []tool.Tool    // in addition to the standard ones
-	Only      []string       // names of the only tools that the model gets; none means: all
-	Version   string         // of the program, for the journal
+	Workspace string            // folder to work in; "" is the current one
+	AllowWide bool              // let Workspace be / or the home directory
+	Home      string            // belay's state; "" is DefaultHome()
+	Model     string            // see model.ParseSpec; "" takes a local server that lists a model
+	Client    model.Client      // used instead of Model where it is set
+	Verify    []string          // shell commands that must pass; none means: detect
+	Mode      policy.Mode       // "" is policy.Edit
+	Bounds    journal.Bounds    // zero fields take DefaultBounds
+	Tools     []tool.Tool       // in addition to the standard ones
+	Only      []string          // names of the only tools that the model gets; none means: all
+	KeyFiles  map[string]string // by provider: a file with its API key, where it is not in its usual place
+	Protect   []string          // files and folders of the workspace that no agent changes, relative to it
+	Version   string            // of the program, for the journal
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.
@@ -119,7 +121,8 @@ type agent struct {
 	mode    policy.Mode
 	system  string
 	specs   []model.Tool
-	spec    string // of the model, to ask for again
+	spec    string   // of the model, to ask for again
+	repo    *repoMap // nil where the repository has none
 	secrets *redact.Redactor
 	loop    loop.Config
 }
@@ -143,7 +146,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
-	if a.secrets, err = openSecrets(a.home, runID); err != nil {
+	if a.secrets, err = openSecrets(a.home, runID, cfg.KeyFiles); err != nil {
 		return nil, err
 	}
 	client, spec, err := chooseModel(ctx, cfg)
@@ -161,18 +164,22 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
 	a.level = box.Level()
-	tree := snapshot.New(a.place.Workspace, a.home).Digest
+	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, names(registry.Specs()), a.isolated(), checks); err != nil {
+	if a.repo, err = readMap(a.place.Workspace); err != nil {
+		return nil, &UsageError{err}
+	}
+	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
+	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
@@ -181,7 +188,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true}
 	a.loop = loop.Config{
-		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
+		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
@@ -268,7 +275,10 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
-		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
+		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
+	}
+	if a.repo != nil {
+		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
 	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
@@ -285,6 +295,14 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
 	}
 	return entries
+}
+
+// look shows the loop the workspace, with the files that decide what passes.
+func look(tree *snapshot.Digester) func(context.Context) (verify.Tree, error) {
+	return func(ctx context.Context) (verify.Tree, error) {
+		t, err := tree.Look(ctx, verifier.Decides)
+		return verify.Tree{Digest: t.Digest, Stamp: t.Stamp, Tests: t.Files}, err
+	}
 }
 
 // TreeDigest is the digest of a workspace as it is now: the one that a proof names.

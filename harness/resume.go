@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"belay/internal/projection"
 	"belay/internal/redact"
@@ -40,7 +41,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	defer log.Close()
-	secrets, err := openSecrets(home, runID)
+	secrets, err := openSecrets(home, runID, cfg.KeyFiles)
 	if err != nil {
 		return Result{}, err
 	}
@@ -170,6 +171,11 @@ func (p past) fill(cfg Config) Config {
 	}
 	if len(cfg.Verify) == 0 && p.start.Named {
 		cfg.Verify = p.start.Verify
+	}
+	for _, path := range p.start.Protect { // what was out of reach stays so
+		if !slices.Contains(cfg.Protect, path) {
+			cfg.Protect = append(cfg.Protect, path)
+		}
 	}
 	b, was := &cfg.Bounds, p.start.Bounds
 	*b = journal.Bounds{Turns: cmp.Or(b.Turns, was.Turns), Tokens: cmp.Or(b.Tokens, was.Tokens), Money: cmp.Or(b.Money, was.Money), WallMS: cmp.Or(b.WallMS, was.WallMS)}

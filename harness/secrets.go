@@ -11,10 +11,10 @@ import (
 
 // openSecrets makes what hides the secrets of a run. It knows every key that belay could send, whichever model is
 // asked, and the secrets of its own environment.
-func openSecrets(home, runID string) (*redact.Redactor, error) {
+func openSecrets(home, runID string, files map[string]string) (*redact.Redactor, error) {
 	var known []string
 	for _, provider := range []string{"anthropic", "openai"} {
-		if key, err := keys.Find(provider, keys.Config{}); err == nil { // where it cannot be read, it is not sent either
+		if key, err := keys.Find(provider, keys.Config{Files: files}); err == nil { // where it cannot be read, it is not sent either
 			known = append(known, key.Reveal())
 		}
 	}

@@ -26,13 +26,22 @@ type SessionStart struct {
 	System     string          `json:"system"`
 	Tools      json.RawMessage `json:"tools"`
 	MaxOutput  int64           `json:"max_output,omitempty"`
-	Verify     []string        `json:"verify,omitempty"` // verifiers by name
-	Named      bool            `json:"named,omitempty"`  // whether a person chose them
-	Bounds     Bounds          `json:"bounds"`
+	// Instructions are the files of the repository whose words stand in System.
+	Instructions []Instruction `json:"instructions,omitempty"`
+	Verify       []string      `json:"verify,omitempty"` // verifiers by name
+	Named        bool          `json:"named,omitempty"`  // whether a person chose them
+	Bounds       Bounds        `json:"bounds"`
+	Protect      []string      `json:"protect,omitempty"` // paths of the workspace that nothing changes, besides the built-in ones
 }
 
 // BlobFields are stored as blobs whatever their size.
 func (SessionStart) BlobFields() []string { return []string{"system", "tools"} }
+
+// Instruction is a file that speaks to agents, as it was when the session began.
+type Instruction struct {
+	File string `json:"file"` // relative to the workspace
+	Hash string `json:"hash"` // SHA-256 of its content, hex
+}
 
 // ModelInfo names the model of a session.
 type ModelInfo struct {
@@ -74,6 +83,8 @@ type Proof struct {
 	DurationMS int64  `json:"duration_ms"`
 	Seq        int64  `json:"seq"` // the verify event
 	RedBefore  bool   `json:"red_before,omitempty"`
+	// TestsChanged lists files that decide what passes and that the run has changed, removed or added.
+	TestsChanged []string `json:"tests_changed,omitempty"`
 }
 
 // UserMessage is what a person says, or what the harness says in a person's place.
@@ -119,7 +130,10 @@ type ToolRequest struct {
 	Replay     string          `json:"replay,omitempty"`
 	Permission Permission      `json:"permission"`
 	Grant      effect.Grant    `json:"grant"`
-	Tree       string          `json:"tree,omitempty"` // digest of the workspace before the first call that may change it
+	// Tree and Tests stand in the first call that may change the workspace, and say what it was before: its
+	// digest, and the files that decide what passes, each with the SHA-256 of its content.
+	Tree  string            `json:"tree,omitempty"`
+	Tests map[string]string `json:"tests,omitempty"`
 }
 
 // Permission is a verdict and where it came from.

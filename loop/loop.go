@@ -24,7 +24,7 @@ type Config struct {
 	Judge     func(effect.Set) policy.Decision
 	Env       func(effect.Grant) tool.Env
 	Verifiers []verify.Verifier
-	Tree      func(context.Context) (string, error) // digest of the workspace as it is now
+	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sync"
@@ -80,7 +79,7 @@ func (st step) parallel() bool {
 
 // prepare plans a call and has it judged. Nothing is done and nothing recorded.
 func (s *session) prepare(call message.ToolCall) (step, error) {
-	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: argsOf(call)}}
+	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args}}
 	t, plan, err := s.plan(call)
 	var mistake *tool.Mistake
 	if errors.As(err, &mistake) {
@@ -129,12 +128,12 @@ func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, err
 
 // perform records the requests, runs them, and records what came of them: one call, or several that only read.
 func (s *session) perform(ctx context.Context, batch []step) error {
-	if batch[0].request.Class >= effect.ClassReversible && s.base == "" {
+	if batch[0].request.Class >= effect.ClassReversible && s.base.Digest == "" {
 		tree, err := s.keepBase(ctx)
 		if err != nil {
 			return err
 		}
-		batch[0].request.Tree = tree
+		batch[0].request.Tree, batch[0].request.Tests = tree.Digest, tree.Tests
 	}
 	requests := make([]journal.Entry, len(batch))
 	for i, st := range batch {
@@ -237,21 +236,13 @@ func (s *session) refuse(request journal.ToolRequest, why tool.Failure) error {
 // refuseAll refuses every call of a reply that must not be executed.
 func (s *session) refuseAll(calls []message.ToolCall, why tool.Failure) error {
 	for _, call := range calls {
-		request := journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: argsOf(call),
+		request := journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args,
 			Permission: journal.Permission{Verdict: effect.Deny, Rule: "stop", By: "harness", Reason: why.Message}}
 		if err := s.refuse(request, why); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// argsOf is the call's arguments where they are JSON at all: only then can a line of JSON hold them.
-func argsOf(call message.ToolCall) json.RawMessage {
-	if !json.Valid(call.Args) {
-		return json.RawMessage(`{}`)
-	}
-	return call.Args
 }
 
 // denied is what a model reads of a refusal.

@@ -33,6 +33,16 @@ func CutText(text string, budget int, cut Cut) (short string, truncated bool) {
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
+	// One long line must not push out everything else, nor be left out whole: it is cut by itself first.
+	for i, line := range lines {
+		if longest := limit / 3; len(line) > longest {
+			whole, end := strings.CutSuffix(line, "\n")
+			lines[i] = cutLine(whole, longest-longest/4, cut)
+			if end {
+				lines[i] += "\n"
+			}
+		}
+	}
 	// A quarter is kept back for error lines of the middle and the marker.
 	room := limit - limit/4
 	headRoom, tailRoom := room*headShare/100, room-room*headShare/100

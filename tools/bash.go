@@ -151,7 +151,8 @@ func bashResult(place tool.Place, output *tool.Capture, exit tool.Exit, timeout 
 	r := tool.Result{
 		Status:  tool.Success,
 		Summary: fmt.Sprintf("%s · %s", ended, plural(lines, "line")),
-		Text:    fmt.Sprintf("%s[%s · %.1fs · cwd %s]", text, ended, exit.Duration.Seconds(), place.Dir),
+		// No duration: it stands in the envelope. What the model reads is the same for the same run.
+		Text:    fmt.Sprintf("%s[%s · cwd %s]", text, ended, place.Dir),
 		Stats:   tool.Stats{Duration: exit.Duration, Bytes: output.Total(), Exit: &code, Denied: exit.Denied},
 		Context: tool.Context{Dir: place.Dir},
 	}

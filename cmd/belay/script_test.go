@@ -97,7 +97,7 @@ func sandboxAvailable(dir string) (bool, error) {
 		return false, fmt.Errorf("the probe printed %q: %w", out, err)
 	}
 	log, err := os.ReadFile(filepath.Join(run.Dir, "journal.jsonl"))
-	return !strings.Contains(string(log), `"type":"degraded"`), err
+	return !strings.Contains(string(log), `"component":"sandbox"`), err
 }
 
 // exits CODE PROGRAM ARG… runs a program that must exit with exactly that code.

@@ -84,7 +84,8 @@ type shell struct {
 	run   func(context.Context, harness.Config) (harness.Result, error)
 	stdin string
 
-	resume func(context.Context, string, harness.Config) (harness.Result, error)
+	resume  func(context.Context, string, harness.Config) (harness.Result, error)
+	environ []string
 }
 
 func newShell(t *testing.T) *shell {
@@ -96,7 +97,8 @@ func newShell(t *testing.T) *shell {
 func (s *shell) do(want loop.Exit, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{in: strings.NewReader(s.stdin), out: &out, err: &errs, run: s.run, resume: s.resume, home: func() (string, error) { return s.home, nil }}
+	a := &app{in: strings.NewReader(s.stdin), out: &out, err: &errs, run: s.run, resume: s.resume, home: func() (string, error) { return s.home, nil }, environ: s.environ,
+		userDir: func() (string, error) { return filepath.Join(s.home, "config"), nil }}
 	if got := a.main(s.t.Context(), args); got != int(want) {
 		s.t.Errorf("belay %q: exit %d, want %d\nstdout: %s\nstderr: %s", args, got, want, &out, &errs)
 	}
@@ -572,7 +574,8 @@ func TestUnreadRunIsStopped(t *testing.T) {
 	for _, flag := range []string{"--stream-json", "--json=false"} {
 		home := t.TempDir()
 		var canceled bool
-		a := &app{out: brokenPipe{}, err: io.Discard, in: strings.NewReader(""), home: func() (string, error) { return home, nil }}
+		a := &app{out: brokenPipe{}, err: io.Discard, in: strings.NewReader(""), home: func() (string, error) { return home, nil },
+			userDir: func() (string, error) { return filepath.Join(home, "config"), nil }}
 		a.run = func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 			result, err := record(home, loop.ExitInterrupted)(ctx, cfg)
 			canceled = ctx.Err() != nil

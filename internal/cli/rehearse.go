@@ -45,7 +45,7 @@ shown with its line and column before anything starts. docs/rehearsal.md describ
 				return a.checked(script, f.json)
 			}
 			f.cfg.Model = "rehearsal:" + args[0]
-			cfg, err := f.config(cmd.Flags().Changed)
+			cfg, err := a.configure(&f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}

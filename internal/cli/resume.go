@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belay/harness"
+	"belay/internal/config"
 	"belay/journal"
 )
 
@@ -52,6 +53,12 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
+			// Of the settings, only what guards the workspace (it may have become stricter) and where keys lie are not as they were.
+			s, _, err := a.settings(summarize(dir).Workspace, config.Settings{})
+			if err != nil {
+				return err
+			}
+			cfg.Protect, cfg.KeyFiles = s.Protect, s.KeyFiles
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)

@@ -55,7 +55,7 @@ A bound that is reached pauses the run; its last line is the command that goes o
   belay run @task.md --model rehearsal:script.yaml --stream-json | jq -r .type`,
 		Args: exactly(1, `one task in quotes (or - or @file)`),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := f.config(cmd.Flags().Changed)
+			cfg, err := a.configure(&f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -72,12 +72,14 @@ A bound that is reached pauses the run; its last line is the command that goes o
 	return cmd
 }
 
-// config is what the flags ask for. It refuses what cannot be meant.
+// config is what the flags alone ask for: what was not given stays zero. It refuses what cannot be meant.
 func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	cfg := f.cfg
-	cfg.Mode = policy.Mode(strings.ToLower(f.mode))
-	if !slices.Contains(modes, cfg.Mode) {
-		return cfg, usagef("there is no mode %q: it is plan, manual, edit or autonomous", f.mode)
+	if given("mode") {
+		cfg.Mode = policy.Mode(strings.ToLower(f.mode))
+		if !slices.Contains(modes, cfg.Mode) {
+			return cfg, usagef("there is no mode %q: it is plan, manual, edit or autonomous", f.mode)
+		}
 	}
 	if err := f.outputFlags.check(); err != nil {
 		return cfg, err
