@@ -123,11 +123,9 @@ func mapStrings(doc []byte, f func(name, s string) string) []byte {
 			break // no JSON: nothing that is stored comes here
 		}
 		end := i + 1
-		var s string
-		if !escaped {
-			s = string(doc[start+1 : end-1])
-		} else if json.Unmarshal(doc[start:end], &s) != nil {
-			continue // encode made it, so this cannot be
+		s := string(doc[start+1 : end-1])
+		if escaped {
+			s = unquote(doc[start:end])
 		}
 		next := end
 		for next < len(doc) && (doc[next] == ' ' || doc[next] == '\n' || doc[next] == '\t' || doc[next] == '\r') {
@@ -159,6 +157,34 @@ func mapStrings(doc []byte, f func(name, s string) string) []byte {
 	}
 	out.Write(doc[kept:])
 	return out.Bytes()
+}
+
+// unquote reads a JSON string. Most escapes are line breaks and quotes.
+func unquote(quoted []byte) string {
+	out := make([]byte, 0, len(quoted))
+	for i := 1; i < len(quoted)-1; i++ {
+		c := quoted[i]
+		if c == '\\' {
+			i++
+			switch c = quoted[i]; c {
+			case 'n':
+				c = '\n'
+			case 't':
+				c = '\t'
+			case 'r':
+				c = '\r'
+			case '"', '\\', '/':
+			default:
+				var s string
+				if json.Unmarshal(quoted, &s) != nil {
+					return string(quoted) // no JSON: nothing that is stored comes here
+				}
+				return s
+			}
+		}
+		out = append(out, c)
+	}
+	return string(out)
 }
 
 // encode is JSON as the journal writes it: compact, without HTML escapes.

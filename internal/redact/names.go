@@ -7,6 +7,9 @@ import (
 	"strings"
 )
 
+// maxValue is how many bytes of a value without quotes tell whether it is a secret.
+const maxValue = 512
+
 // named finds the value in NAME=value, "name": "value", name: value, --name value and <name>value, where the name
 // is one that secrets have. At is somewhere in the name.
 func named(t string, at int, spans []span) []span {
@@ -54,7 +57,7 @@ func named(t string, at int, spans []span) []span {
 		stop = " \t\r\n\"'`" // of a file of settings, where the value is the rest of the line
 	}
 	to := value
-	for to < len(t) && to-value < 1024 && strings.IndexByte(stop, t[to]) < 0 {
+	for to < len(t) && to-value < maxValue && strings.IndexByte(stop, t[to]) < 0 {
 		to++
 	}
 	v := t[value:to]
@@ -67,6 +70,9 @@ func named(t string, at int, spans []span) []span {
 	}
 	if !secretish(v, rule) {
 		return spans
+	}
+	for to < len(t) && strings.IndexByte(stop, t[to]) < 0 { // all of it, once it is one
+		to++
 	}
 	return append(spans, span{value, to, "value"})
 }
@@ -142,7 +148,7 @@ func alone(t string, start, end int) bool {
 	if strings.Trim(before, "\"'`-H ") != "" && !strings.HasSuffix(before, `"`) && !strings.HasSuffix(before, `'`) {
 		return false
 	}
-	after := t[end:]
+	after := t[end:min(len(t), end+256)]
 	if i := strings.IndexAny(after, "\r\n"); i >= 0 {
 		after = after[:i]
 	}

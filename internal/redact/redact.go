@@ -28,7 +28,7 @@ type Redactor struct {
 	mu     sync.RWMutex
 	names  map[string]string   // value -> placeholder
 	values map[string]*secret  // placeholder -> what it stands for
-	known  map[uint32][]string // values that are hidden without any context, by their first four bytes
+	known  map[string][]string // values that are hidden without any context, by their first minValue bytes
 	table  [1 << 16]uint8      // what two neighbouring bytes may begin: a group of anchors, and anyKnown
 	groups [][]anchor
 }
@@ -49,7 +49,7 @@ const minValue = 6
 
 // Open makes the redactor of a run and reads its vault, where it has one.
 func Open(cfg Config) (*Redactor, error) {
-	r := &Redactor{names: map[string]string{}, values: map[string]*secret{}, known: map[uint32][]string{}}
+	r := &Redactor{names: map[string]string{}, values: map[string]*secret{}, known: map[string][]string{}}
 	r.index()
 	if err := r.vault.open(cfg.Home, cfg.RunID); err != nil {
 		return nil, err
@@ -224,9 +224,10 @@ func (r *Redactor) expose(s *secret) {
 		return
 	}
 	s.bare = true
-	k := first4(s.value)
-	r.known[k] = append(r.known[k], s.value)
-	slices.SortFunc(r.known[k], func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
+	k := s.value[:minValue]
+	longer := func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) }
+	at, _ := slices.BinarySearchFunc(r.known[k], s.value, longer)
+	r.known[k] = slices.Insert(r.known[k], at, s.value)
 	r.table[pair(s.value, 0)] |= anyKnown
 }
 

@@ -115,10 +115,10 @@ func roundTrip(t *testing.T, r *Redactor, plain string) {
 	t.Helper()
 	hidden := r.Hide(plain)
 	if again := r.Text(hidden); again != hidden {
-		t.Errorf("hidden %q, hidden again %q", hidden, again)
+		t.Errorf("hidden %.200q, hidden again %.200q", hidden, again)
 	}
 	if back, err := r.Restore(hidden); err != nil || back != plain {
-		t.Errorf("%q came back as %q, %v", plain, back, err)
+		t.Errorf("%.200q came back as %.200q, %v", plain, back, err)
 	}
 }
 
@@ -344,6 +344,19 @@ func TestFalsePositives(t *testing.T) {
 }
 
 var fpRedactor = func() *Redactor { r, _ := Open(Config{}); return r }()
+
+// No text costs more than a small multiple of its size: one that did would not end before the tests are stopped.
+func TestHostile(t *testing.T) {
+	for _, part := range []string{"eyJ", "xoxb-", "sk-", "AKIA", "authorization=", "authorization: ", "bearer ", "api_key=", "api_key: ", "token=\"", "://a:", "-----BEGIN PRIVATE KEY-----", "«secret:", "sig=", "Q~", `\"password\":`, github + " ", "DB_PASSWORD=x7Gh29kQz\n", "ghp_", "key"} {
+		text := strings.Repeat(part, 1<<16/len(part))
+		roundTrip(t, memory(t, Config{}), text)
+	}
+	var many strings.Builder
+	for i := range 5000 {
+		fmt.Fprintf(&many, "ghp_16C7e42F292c6912E7710c838347%08d\n", i)
+	}
+	roundTrip(t, memory(t, Config{}), many.String())
+}
 
 func FuzzRedact(f *testing.F) {
 	for _, s := range []string{"x " + github + " y", awsID + github, pemKey, "API_TOKEN=x7Gh29kQz88LmN " + jwtKey, "«secret:", "«secret:github:000000000000»", "https://a:b1234567@c", `{"password":"hunter22"}`, "Authorization: Basic dXNlcjpwYXNzd29yZDEyMw=="} {

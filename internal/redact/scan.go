@@ -59,7 +59,7 @@ func (r *Redactor) find(t string, spans []span) []span {
 	if len(t) < minValue {
 		return spans
 	}
-	prev := int(t[0])
+	prev, covered := int(t[0]), 0 // what a span covers is not looked at again, so that no text costs its square
 	for i := 1; i < len(t); i++ {
 		next := int(t[i])
 		hit := r.table[prev<<8|next]
@@ -68,10 +68,13 @@ func (r *Redactor) find(t string, spans []span) []span {
 			continue
 		}
 		at := i - 1
+		if n := len(spans); n > 0 {
+			covered = max(covered, spans[n-1].end)
+		}
 		if hit&anyKnown != 0 {
 			spans = r.knownAt(t, at, spans)
 		}
-		if g := hit &^ anyKnown; g > 0 {
+		if g := hit &^ anyKnown; g > 0 && at >= covered {
 			for _, a := range r.groups[g-1] {
 				if len(t)-at < len(a.lit) {
 					continue
@@ -99,7 +102,7 @@ func (r *Redactor) knownAt(t string, at int, spans []span) []span {
 	if len(t)-at < minValue {
 		return spans
 	}
-	for _, value := range r.known[first4(t[at:])] { // the longest first
+	for _, value := range r.known[t[at:at+minValue]] { // the longest first
 		if strings.HasPrefix(t[at:], value) {
 			return append(spans, span{at, at + len(value), "value"})
 		}
@@ -125,7 +128,3 @@ func merge(spans []span) []span {
 }
 
 func pair(t string, at int) int { return int(t[at])<<8 | int(t[at+1]) }
-
-func first4(s string) uint32 {
-	return uint32(s[0]) | uint32(s[1])<<8 | uint32(s[2])<<16 | uint32(s[3])<<24
-}

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"math"
 	"strings"
+	"sync"
 )
 
 // Sets of bytes that tokens are made of.
@@ -143,7 +144,11 @@ func (s shape) find(t string, at int, spans []span) []span {
 		return spans
 	}
 	from := at + len(s.prefix)
-	to := run(t, from, s.body)
+	reach := t
+	if s.max > 0 {
+		reach = t[:min(len(t), from+s.max+1)]
+	}
+	to := run(reach, from, s.body)
 	if s.max > 0 && to-from > s.max || to-from < s.min {
 		return spans
 	}
@@ -177,15 +182,34 @@ func fresh(t string, at int) bool {
 
 // run is where the bytes of a set end, from a place on.
 func run(t string, from int, set string) int {
-	for from < len(t) && strings.IndexByte(set, t[from]) >= 0 {
+	in := table(set)
+	for from < len(t) && in[t[from]>>6]&(1<<(t[from]&63)) != 0 {
 		from++
 	}
 	return from
 }
 
+var tables sync.Map // set -> its table
+
+// table is a set of bytes as bits.
+func table(set string) *[4]uint64 {
+	if known, ok := tables.Load(set); ok {
+		return known.(*[4]uint64)
+	}
+	var in [4]uint64
+	for i := range len(set) {
+		in[set[i]>>6] |= 1 << (set[i] & 63)
+	}
+	tables.Store(set, &in)
+	return &in
+}
+
 // jwt finds a JSON Web Token: two parts that begin like JSON objects and a signature, or the five parts of an
 // encrypted one.
 func jwt(t string, at int, spans []span) []span {
+	if !fresh(t, at) {
+		return spans
+	}
 	end, parts := at, 0
 	for ; parts < 5; parts++ {
 		to := run(t, end, urlSafe)
@@ -209,7 +233,7 @@ func jwt(t string, at int, spans []span) []span {
 // azureSecret finds the secret of an Entra application: three bytes and a digit, "Q~", 31 to 34 more.
 func azureSecret(t string, at int, spans []span) []span {
 	const set = alphaNum + "_~.-"
-	end := run(t, at+2, set)
+	end := run(t[:min(len(t), at+2+35)], at+2, set)
 	if n := end - at - 2; at < 4 || n < 31 || n > 34 || t[at-1] < '0' || t[at-1] > '9' || run(t, at-4, set) < at {
 		return spans
 	}
@@ -225,8 +249,8 @@ func pem(t string, at int, spans []span) []span {
 	}
 	from := at + strings.Index(header, "PRIVATE KEY") + len("PRIVATE KEY")
 	body := t[from:min(len(t), from+maxBody)]
-	if end := strings.Index(body, "-----END"); end >= 0 {
-		body = body[:end]
+	for _, mark := range []string{"-----END", "-----BEGIN"} {
+		body, _, _ = strings.Cut(body, mark)
 	}
 	for i := 0; i < len(body); {
 		to := run(body, i, base64s)
@@ -272,6 +296,9 @@ func userInfo(t string, at int, spans []span) []span {
 	return spans
 }
 
+// maxHeader is how many bytes of a header tell whether it holds credentials.
+const maxHeader = 2 << 10
+
 // authorization finds the credentials of an Authorization header.
 func authorization(t string, at int, spans []span) []span {
 	i := run(t, at+len("authorization"), `"'\`)
@@ -287,11 +314,11 @@ func authorization(t string, at int, spans []span) []span {
 	default:
 		scheme = i
 	}
-	end := run(t, i, dotted+"+/=~")
+	end := run(t[:min(len(t), i+maxHeader)], i, dotted+"+/=~")
 	if v := t[i:end]; len(v) < minValue || dummy(v) || scheme == i && !mixed(v) || word(v) {
 		return spans
 	}
-	return append(spans, span{i, end, "value"})
+	return append(spans, span{i, run(t, end, dotted+"+/=~"), "value"})
 }
 
 // bearer finds a token after the word alone.

@@ -121,15 +121,15 @@ func TestEnv(t *testing.T) {
 	}
 	name, weird := r.Text(github), r.learn("; rm -rf x #1", "value", false)
 	// Written, the placeholders are values again, and what only looks like one stays.
-	fake, err := env.ReadFile("«secret:x»")
-	if err == nil {
+	if _, err := env.ReadFile("«secret:x»"); err == nil {
 		t.Error("a path with half a placeholder was taken")
 	}
 	entries, err := env.ReadDir(".")
 	if err != nil || len(entries) != 3 || entries[1].Name != name+".txt" {
 		t.Fatalf("%v, %v", entries, err)
 	}
-	if fake, err = env.ReadFile(entries[2].Name); err != nil {
+	fake, err := env.ReadFile(entries[2].Name)
+	if err != nil {
 		t.Fatal(err)
 	}
 	if err := env.WriteFile("b", append(data, fake...)); err != nil {
@@ -294,4 +294,35 @@ func BenchmarkOpen(b *testing.B) {
 			b.Fatal(err)
 		}
 	}
+}
+
+// A document keeps every byte but those of secrets, and its strings are read as any reader of JSON reads them.
+func FuzzJSON(f *testing.F) {
+	f.Add(`{"a":[1.0,"x\n\u00e9\ud83d\ude00\"\\\/"],"token":"abcdef123456","b":{"password":"p1\tp2p3p4"},"\u0061":null}`)
+	f.Add(`{"apiKey":"` + github + `"}`)
+	f.Fuzz(func(t *testing.T, doc string) {
+		if !json.Valid([]byte(doc)) {
+			return
+		}
+		if got := mapStrings([]byte(doc), func(_, s string) string { return s }); string(got) != doc {
+			t.Errorf("%q became %q", doc, got)
+		}
+		var strs int
+		mapStrings([]byte(doc), func(_, s string) string {
+			strs++
+			b, err := json.Marshal(s)
+			if err != nil || !json.Valid(b) {
+				t.Errorf("%q: %v", s, err)
+			}
+			return s
+		})
+		r := memory(t, Config{})
+		hidden := mapStrings([]byte(doc), r.member)
+		if !json.Valid(hidden) {
+			t.Errorf("%q became %q", doc, hidden)
+		}
+		if again := mapStrings(hidden, r.member); !bytes.Equal(again, hidden) {
+			t.Errorf("%q, and again %q", hidden, again)
+		}
+	})
 }
