@@ -58,6 +58,7 @@ func (s *session) ask(ctx context.Context) (model.Reply, error) {
 	if storeErr := store(s.entry(journal.TypeModelReply, record)); storeErr != nil {
 		return reply, storeErr
 	}
+	reply.Blocks = s.said // what is acted on is what the journal says, as in a resumed run
 	return reply, err
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"belay/internal/projection"
 	"belay/journal"
+	"belay/message"
 	"belay/model"
 	"belay/verify"
 )
@@ -22,6 +23,7 @@ type session struct {
 	guard *guard
 	turns int // number of the running turn, from 1; it counts through all sessions
 
+	said    []message.Block // the last reply, as it is recorded
 	base    verify.Tree     // before the run's first act; without a digest until there is one
 	red     map[string]bool // whether a detected verifier failed on it
 	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
@@ -155,12 +157,18 @@ func (s *session) apply(e journal.Event) error {
 	return nil
 }
 
-// remember takes what the session itself must know of earlier ones: the tree before the run changed it, and
-// the completions that were refused.
+// remember takes what the session itself must know: the last reply, the tree before the run changed it, and the
+// completions that were refused.
 func (s *session) remember(e journal.Event) error {
 	switch e.Type {
 	case journal.TypeSessionStart:
 		clear(s.redOn) // a person may have repaired what is around the tree
+	case journal.TypeModelReply:
+		var p journal.ModelReply
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		s.said = p.Blocks
 	case journal.TypeVerify:
 		var p journal.Verify
 		if err := e.Decode(&p); err != nil {
