@@ -43,7 +43,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/smallfile",
+		"internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -67,8 +67,9 @@ var layers = map[string][]string{
 	"internal/archive":        {},
 	"internal/demo":           {},
 	"internal/keys":           {},
+	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox",
+		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier"},
 
 	// viewers

@@ -61,6 +61,7 @@ func (s *session) ask(ctx context.Context) (model.Reply, error) {
 		return reply, storeErr
 	}
 	failpoint.Hit("ask.after-reply")
+	reply.Blocks = s.said // what is acted on is what the journal says, as in a resumed run
 	return reply, err
 }
 
