@@ -150,7 +150,8 @@ func (s *session) took(events []journal.Event, err error) error {
 }
 
 func (s *session) apply(e journal.Event) error {
-	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.once.apply(e), s.remember(e))
+	d := &decoded{Event: e}
+	err := errors.Join(s.fold.Take(e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
@@ -159,7 +160,7 @@ func (s *session) apply(e journal.Event) error {
 
 // remember takes what the session itself must know: the last reply, the tree before the run changed it, and the
 // completions that were refused.
-func (s *session) remember(e journal.Event) error {
+func (s *session) remember(e *decoded) error {
 	switch e.Type {
 	case journal.TypeSessionStart:
 		clear(s.redOn) // a person may have repaired what is around the tree
