@@ -76,7 +76,7 @@ var layers = map[string][]string{
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"internal/crashtest": {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
+	"internal/crashtest":  {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
 	"journal/journaltest": {"message", "effect", "journal"},
 	"tool/tooltest":       {"effect", "tool"},
 	"model/modeltest":     {"message", "model", "model/rehearsal"},
