@@ -32,19 +32,22 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
-	Workspace string            // folder to work in; "" is the current one
-	AllowWide bool              // let Workspace be / or the home directory
-	Home      string            // belay's state; "" is DefaultHome()
-	Model     string            // see model.ParseSpec; "" takes a local server that lists a model
-	Client    model.Client      // used instead of Model where it is set
-	Verify    []string          // shell commands that must pass; none means: detect
-	Mode      policy.Mode       // "" is policy.Edit
-	Bounds    journal.Bounds    // zero fields take DefaultBounds
-	Tools     []tool.Tool       // in addition to the standard ones
-	Only      []string          // names of the only tools that the model gets; none means: all
-	KeyFiles  map[string]string // by provider: a file with its API key, where it is not in its usual place
-	Protect   []string          // files and folders of the workspace that no agent changes, relative to it
-	Version   string            // of the program, for the journal
+	Workspace string // folder to work in; "" is the current one
+	AllowWide bool   // let Workspace be / or the home directory
+
+	OtherRepository bool // let a resumed run go on where its repository is another one
+
+	Home     string            // belay's state; "" is DefaultHome()
+	Model    string            // see model.ParseSpec; "" takes a local server that lists a model
+	Client   model.Client      // used instead of Model where it is set
+	Verify   []string          // shell commands that must pass; none means: detect
+	Mode     policy.Mode       // "" is policy.Edit
+	Bounds   journal.Bounds    // zero fields take DefaultBounds
+	Tools    []tool.Tool       // in addition to the standard ones
+	Only     []string          // names of the only tools that the model gets; none means: all
+	KeyFiles map[string]string // by provider: a file with its API key, where it is not in its usual place
+	Protect  []string          // files and folders of the workspace that no agent changes, relative to it
+	Version  string            // of the program, for the journal
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.
@@ -101,7 +104,13 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.
 func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
-	a.loop.Log = a.secrets.Log(log)
+	defer a.box.Close()
+	say := a.loop.Progress
+	if say == nil {
+		say = func(string) {}
+	}
+	a.loop.Log = a.secrets.Log(patient{Log: log, ctx: ctx, say: say, sleep: pause})
+	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
 	}
@@ -117,6 +126,7 @@ const handoffName = "handoff.md"
 type agent struct {
 	home    string
 	place   tool.Place
+	box     *sandbox.Sandbox
 	level   sandbox.Level
 	mode    policy.Mode
 	system  string
@@ -168,7 +178,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
-	a.level = box.Level()
+	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var checks []string

@@ -37,6 +37,7 @@ type guard struct {
 	cost    message.Cost
 	warned  map[string]float64 // bound -> the limit of whose soft threshold the model was told
 
+	stop     message.StopReason             // of the last reply
 	ids      map[string]bool                // every call id of the run
 	asked    map[string]journal.ToolRequest // open calls
 	known    map[signature]bool             // everything that was ever learned
@@ -81,6 +82,7 @@ func (g *guard) apply(e journal.Event) error {
 		if p.Stop != message.StopError {
 			g.turns++
 			g.idle++
+			g.stop = p.Stop
 		}
 		for _, call := range message.Calls(p.Blocks) {
 			g.ids[call.ID] = true

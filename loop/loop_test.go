@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,7 +98,11 @@ func (a act) Spec() tool.Spec {
 	if a.sign == tool.Blocker {
 		schema = `{"type":"object","properties":{"reason":{"type":"string"}},"additionalProperties":false}`
 	}
-	return tool.Spec{Name: a.name, Description: "test", Schema: json.RawMessage(schema), Signal: a.sign, Replay: tool.Pure}
+	replay := tool.Pure
+	if a.class == effect.Opaque {
+		replay = tool.OpaqueCall
+	}
+	return tool.Spec{Name: a.name, Description: "test", Schema: json.RawMessage(schema), Signal: a.sign, Replay: replay}
 }
 
 func (a act) Plan(tool.Place, tool.Call) (tool.Plan, error) {
@@ -180,7 +185,8 @@ type rig struct {
 func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 	t.Helper()
 	registry, err := tool.NewRegistry(act{r.world, "Look", effect.Read, ""}, act{r.world, "Change", effect.Write, ""},
-		act{r.world, "Send", effect.Connect, ""}, act{r.world, "TaskComplete", "", tool.Complete}, act{r.world, "ReportBlocker", "", tool.Blocker})
+		act{r.world, "Send", effect.Connect, ""}, act{r.world, "Burn", effect.Opaque, ""},
+		act{r.world, "TaskComplete", "", tool.Complete}, act{r.world, "ReportBlocker", "", tool.Blocker})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,6 +217,8 @@ func judge(set effect.Set) policy.Decision {
 		switch e.Kind {
 		case effect.Write:
 			d.Class = effect.ClassReversible
+		case effect.Opaque:
+			d.Class = effect.ClassIrreversible
 		case effect.Connect:
 			d.Class, d.Verdict = effect.ClassExternal, effect.Ask
 		}
@@ -555,6 +563,91 @@ func TestOpenCallsAreSettled(t *testing.T) {
 	for _, want := range []string{"tree: old", "outcome unknown", "written"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the model was told %q, which lacks %q", got, want)
+		}
+	}
+}
+
+// An effect that nothing takes back happens once in a step, however the call is spelt; where it is known to have failed,
+// it may be tried again.
+func TestNothingIrreversibleTwice(t *testing.T) {
+	burn := func(to string) model.Reply { return calls(call("Burn", to)) }
+	for name, c := range map[string]struct {
+		replies []model.Reply
+		runs    int
+		told    string
+	}{
+		"the same":         {[]model.Reply{burn(`{"to":"ash"}`), burn(`{"to":"ash"}`)}, 1, "tree: oldash"},
+		"spelt otherwise":  {[]model.Reply{burn(`{"to":"ash"}`), burn(` { "to" : "\u0061sh" } `)}, 1, "not run again: call cBurn_0"},
+		"another":          {[]model.Reply{burn(`{"to":"ash"}`), burn(`{"to":"dust"}`)}, 2, "tree: olddust"},
+		"one that failed":  {[]model.Reply{burn(`{"to":"nowhere"}`), burn(`{"to":"nowhere"}`)}, 2, "there is no nowhere"},
+		"one that repeats": {[]model.Reply{calls(call("Look", `{}`)), calls(call("Look", `{}`))}, 2, "tree: old"},
+	} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: append(c.replies, says("done", message.StopEnd))}}
+		if _, err := r.run(t, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.said(2); r.world.runs != c.runs || !strings.Contains(got, c.told) {
+			t.Errorf("%s: %d runs, and the model was told %q", name, r.world.runs, got)
+		}
+		for _, e := range r.events {
+			var p journal.ToolRequest
+			if e.Type != journal.TypeToolRequest || e.Decode(&p) != nil {
+				continue
+			}
+			if (p.Key != "") != (p.Tool == "Burn") {
+				t.Errorf("%s: %s has the key %q", name, p.Tool, p.Key)
+			}
+		}
+	}
+}
+
+// An irreversible call of unknown outcome stops the run until a person has spoken, however often it is resumed; what
+// they said stands behind the results, so that the history is one that a provider takes.
+func TestAPersonSaysWhetherItHappened(t *testing.T) {
+	open := []journal.Entry{
+		{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Stop: message.StopToolUse, Blocks: []message.Block{
+			{Kind: message.KindCall, Call: &message.ToolCall{ID: "b", Name: "Burn", Args: json.RawMessage(`{}`)}}}}},
+		{Type: journal.TypeToolRequest, Turn: 1, Payload: journal.ToolRequest{CallID: "b", Tool: "Burn", Args: json.RawMessage(`{}`), Class: effect.ClassIrreversible,
+			Replay: string(tool.OpaqueCall), Key: "k", Permission: journal.Permission{Verdict: effect.Allow}, Summary: "burn it"}},
+	}
+	settled := journal.Entry{Type: journal.TypeToolResult, Turn: 1, Payload: journal.ToolResult{CallID: "b", Status: "error", Code: string(tool.Interrupted)}}
+	word := journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "it did, go on"}}
+	for name, c := range map[string]struct {
+		before []journal.Entry
+		exit   loop.Exit
+	}{
+		"just killed":                      {open, loop.ExitWaiting},
+		"killed, settled, killed again":    {append(slices.Clone(open), settled), loop.ExitWaiting},
+		"a person spoke":                   {append(slices.Clone(open), word), loop.ExitUnverified},
+		"a person spoke after it was said": {append(slices.Clone(open), settled, word), loop.ExitUnverified},
+	} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("done", message.StopEnd)}}, before: c.before}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != c.exit || r.world.runs != 0 {
+			t.Errorf("%s: %+v, %v, %d runs", name, out, err, r.world.runs)
+		}
+		if c.exit == loop.ExitWaiting {
+			if len(r.model.asked) > 0 || !strings.Contains(out.Reason, "burn it") {
+				t.Errorf("%s: the model was asked %d times; %s", name, len(r.model.asked), out.Reason)
+			}
+			continue
+		}
+		messages := r.model.asked[0].Messages
+		if n := len(messages); messages[n-2].Blocks[0].Result == nil || messages[n-1].Blocks[0].Text != "it did, go on" {
+			t.Errorf("%s: the history is %+v", name, messages)
+		}
+	}
+}
+
+// A process that died right after a reply that was cut, or refused, leaves calls that must never run.
+func TestCutCallsAreNotRunOnResume(t *testing.T) {
+	for _, stop := range []message.StopReason{message.StopLength, message.StopPause, message.StopRefusal} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("I see", message.StopEnd)}}, before: []journal.Entry{
+			{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Blocks: good.Blocks, Stop: stop}},
+		}}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != loop.ExitUnverified || r.world.text != "old" || r.world.runs != 0 || !strings.Contains(r.said(0), "not executed") {
+			t.Errorf("%s: %+v, %v; the tree is %q; the model was told %q", stop, out, err, r.world.text, r.said(0))
 		}
 	}
 }

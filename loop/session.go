@@ -26,10 +26,11 @@ type session struct {
 	said    []message.Block // the last reply, as it is recorded
 	base    verify.Tree     // before the run's first act; without a digest until there is one
 	red     map[string]bool // whether a detected verifier failed on it
-	keep    keeper          // what the next reader must know
-	refused int             // completions that the verifiers refused
-	urged   bool            // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool            // an empty reply was asked to go on
+	once    once
+	keep    keeper // what the next reader must know
+	refused int    // completions that the verifiers refused
+	urged   bool   // a reply without a call was answered with "use TaskComplete"
+	goneOn  bool   // an empty reply was asked to go on
 }
 
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
@@ -47,6 +48,9 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeLeft(), errTimeUp)
 	defer cancel()
 	out, err := s.settleOpen(ctx)
+	if out == nil && err == nil {
+		out = s.askWhetherItHappened()
+	}
 	for {
 		if out == nil && err == nil {
 			out, err = s.turn(ctx)
@@ -142,7 +146,7 @@ func (s *session) took(events []journal.Event, err error) error {
 }
 
 func (s *session) apply(e journal.Event) error {
-	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.remember(e))
+	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.once.apply(e), s.remember(e))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -100,6 +101,13 @@ func (s *session) prepare(call message.ToolCall) (step, error) {
 		return st, nil
 	}
 	st.request.Grant = decision.Grant
+	if serious(st.request) {
+		st.request.Key = s.once.key(s.Log.RunID(), call)
+		if why := s.once.again(st.request); why != nil {
+			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "once", By: "harness", Reason: "the same effect was had before in this step"}
+			st.why, st.request.Grant = why, effect.Grant{}
+		}
+	}
 	return st, nil
 }
 
@@ -210,6 +218,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		CallID: callID, Status: string(r.Status), Summary: r.Summary, Text: text, Truncated: cut,
 		Size: max(r.Stats.Bytes, int64(len(r.Text))), DurationMS: r.Stats.Duration.Milliseconds(),
 		Exit: r.Stats.Exit, Denied: r.Stats.Denied, Read: r.Context.Read, Wrote: r.Context.Wrote,
+		Hashes: s.hashes(r.Context),
 	}
 	if r.Error != nil {
 		result.Code = string(r.Error.Code)
@@ -222,6 +231,23 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Raw = &ref
 	}
 	return s.entry(journal.TypeToolResult, result), nil
+}
+
+// hashes says what the files that a call read or wrote are now, so that a resume can tell which of them changed since.
+func (s *session) hashes(c tool.Context) map[string]string {
+	if s.Hash == nil {
+		return nil
+	}
+	var found map[string]string
+	for _, path := range slices.Concat(c.Read, c.Wrote) {
+		if hash := s.Hash(path); hash != "" {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[path] = hash
+		}
+	}
+	return found
 }
 
 // refuse records a call that does not run together with the result that says why.

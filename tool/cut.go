@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -16,7 +17,9 @@ const MaxErrorLines = 50
 // headShare is the head's part of a budget when both ends stay, in percent; the tail holds the outcome and gets the rest.
 const headShare = 60
 
-var errorLine = regexp.MustCompile(`(?i)\b(error|fatal|fail(ed|ure)?|panic|exception|traceback|undefined|cannot|denied|not found|no such file|segmentation fault)\b|^--- FAIL|^E\s`)
+var errorLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(error|fatal|fail(ed|ure)?|panic|exception|traceback|undefined|cannot|denied|not found|no such file|segmentation fault)\b|^--- FAIL|^E\s`)
+})
 
 // CutText shortens a text to about budget tokens in whole lines and says honestly what is missing: how many lines
 // and bytes, and that up to MaxErrorLines error-looking lines of the missing part stay. A text within the
@@ -97,7 +100,7 @@ func writeMissing(b *strings.Builder, middle []string, room int) {
 	var kept []string
 	for _, line := range middle {
 		size += len(line)
-		if !errorLine.MatchString(line[:min(len(line), 400)]) {
+		if !errorLine().MatchString(line[:min(len(line), 400)]) {
 			continue
 		}
 		errors++

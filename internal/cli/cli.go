@@ -150,7 +150,9 @@ func (a *app) root() *cobra.Command {
 		Long: `belay runs a tool-calling model in a loop that you can trust. Every action is judged by a policy, contained by
 a sandbox and recorded in a journal. "Finished" means proved by belay, never claimed by the model.`,
 		Example: `  belay demo                                   watch a run from start to proof; needs no model and no network
-  belay run "make the tests pass" --model rehearsal:script.yaml
+  belay doctor                                 see what works on this machine
+  belay run "make the tests pass"              work on a task in this folder
+  belay resume last --max-turns 80             go on with a run that was paused
   belay show last                              read what happened`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -162,9 +164,10 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
 		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.doctorCommand(),
 		a.versionCommand())
+	root.SetHelpFunc(a.help)
 	root.SetHelpCommand(a.helpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

@@ -19,7 +19,6 @@ import (
 	"belay/loop"
 	"belay/model"
 	"belay/model/openai"
-	"belay/model/rehearsal"
 )
 
 // health is what a finding means for runs.
@@ -56,8 +55,9 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: `Look at everything that a run in the current folder needs: the sandbox and what it holds, the state directory, the
 disk, programs, keys (by name, never their values), model servers on this machine, settings and whether the project is
 trusted, and the model. Each is ok, warn or fail, with advice. Exit 0 unless something makes runs impossible, then 7.`,
-		Example: "  belay doctor\n  belay doctor --json | jq '.findings[] | select(.status != \"ok\")'",
-		Args:    exactly(0, ""),
+		Annotations: map[string]string{exitStatus: "0 runs are possible · 7 something makes them impossible · 2 usage"},
+		Example:     "  belay doctor\n  belay doctor --json | jq '.findings[] | select(.status != \"ok\")'",
+		Args:        exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.doctor(cmd.Context(), asJSON)
 		},
@@ -82,12 +82,19 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		d.add(stateFinding(home), diskFinding(home))
 	}
 	d.add(program("bash", "the model's shell commands run in it"), program("git", "what a run changed is easiest to see in a repository"))
+	s, notices, unset := a.settings("", config.Settings{})
 	for _, provider := range []string{"anthropic", "openai"} {
-		d.add(keyFinding(provider))
+		d.add(keyFinding(provider, s.KeyFiles))
 	}
 	local := <-servers
 	d.add(serverFinding(local))
-	d.add(a.settingFindings(local)...)
+	if unset != nil {
+		d.add(finding{Name: "settings", Status: broken, Detail: unset.Error(), Advice: "mend it where it says"})
+	} else {
+		d.add(a.projectFinding())
+		d.add(settingFindings(s, notices)...)
+		d.add(modelFinding(s, local))
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -199,11 +206,11 @@ func program(name, why string) finding {
 }
 
 // keyFinding says whether a provider's key is there, by name alone.
-func keyFinding(provider string) finding {
+func keyFinding(provider string, files map[string]string) finding {
 	f := finding{Name: "key", Status: healthy}
-	_, err := keys.Find(provider, keys.Config{})
+	_, err := keys.Find(provider, keys.Config{Files: files})
 	switch name := keys.EnvName(provider); {
-	case errors.Is(err, keys.ErrMissing):
+	case errors.Is(err, keys.ErrMissing) && files[provider] == "":
 		f.Detail = "none for " + provider + " (" + name + ")"
 	case err != nil:
 		f.Status, f.Detail, f.Advice = weak, "the key for "+provider+" cannot be used", err.Error()
@@ -241,81 +248,4 @@ func serverFinding(specs []model.Spec) finding {
 		names = append(names, spec.String())
 	}
 	return finding{Name: "servers", Status: healthy, Detail: strings.Join(names, " · "), Advice: "to use it: --model " + names[0]}
-}
-
-// settingFindings is what the settings come to in the current folder, and the model that they choose.
-func (a *app) settingFindings(local []model.Spec) []finding {
-	s, notices, err := a.settings("", config.Settings{})
-	if err != nil {
-		return []finding{{Name: "settings", Status: broken, Detail: err.Error(), Advice: "mend it where it says"}}
-	}
-	findings := []finding{a.projectFinding()}
-	for _, n := range notices {
-		if n.Key != "" || !strings.Contains(n.Text, "not trusted") { // that is the project's finding
-			findings = append(findings, finding{Name: "settings", Status: weak, Detail: n.String()})
-		}
-	}
-	if len(notices) == 0 {
-		var set []string
-		for _, row := range s.Rows() {
-			if row.Value != "" && row.Origin.Layer > config.Default {
-				set = append(set, row.Name+" ("+row.Origin.Layer.String()+")")
-			}
-		}
-		detail := "belay's defaults"
-		if len(set) > 0 {
-			detail = strings.Join(set, ", ") + "; else belay's defaults"
-		}
-		findings = append(findings, finding{Name: "settings", Status: healthy, Detail: detail, Advice: "to see all: " + self() + " config show"})
-	}
-	return append(findings, modelFinding(s, local))
-}
-
-// projectFinding says whether the settings of the current folder's project decide.
-func (a *app) projectFinding() finding {
-	f := finding{Name: "project", Status: healthy}
-	p, err := config.ReadProject(".")
-	if err != nil {
-		return finding{Name: "project", Status: broken, Detail: err.Error()}
-	}
-	if len(p.Files) == 0 && p.Odd == "" {
-		f.Detail = "it has no settings of its own"
-		return f
-	}
-	dir, err := a.userDir()
-	if err != nil {
-		return finding{Name: "project", Status: weak, Detail: err.Error()}
-	}
-	verdict := config.Trust{Dir: dir}.Check(p)
-	f.Detail = p.Workspace + " is " + verdict.Why
-	if !verdict.Trusted {
-		f.Status, f.Detail = weak, p.Workspace+" is not trusted: "+verdict.Why+"; its settings can tighten, never widen"
-		f.Advice = "read the files in " + config.Folder + ", then say: " + self() + " trust"
-	}
-	return f
-}
-
-// modelFinding says which model a run without --model would take, and whether it can be used. It asks nobody.
-func modelFinding(s config.Settings, local []model.Spec) finding {
-	f := finding{Name: "model", Status: healthy}
-	if s.Model == "" {
-		f.Status, f.Detail, f.Advice = weak, "none is set", "name one with --model, BELAY_MODEL or a settings file: "+model.SpecForms
-		if len(local) > 0 {
-			f.Detail, f.Advice = "none is set; a server on this machine has "+local[0].String(), "to use it: --model "+local[0].String()
-		}
-		return f
-	}
-	f.Detail = s.Model + ", from " + strings.TrimSpace(s.From["model"].Layer.String()+" "+s.From["model"].Place)
-	spec, err := model.ParseSpec(s.Model)
-	switch {
-	case err != nil:
-	case spec.Provider == "rehearsal":
-		_, err = rehearsal.Load(spec.Name)
-	case spec.BaseURL == "" && os.Getenv(keys.URLEnvName(spec.Provider)) == "": // a server of one's own may want no key
-		_, err = keys.Find(spec.Provider, keys.Config{})
-	}
-	if err != nil {
-		f.Status, f.Advice = broken, err.Error()
-	}
-	return f
 }

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -152,7 +153,7 @@ func (c *command) wrapper(name string) bool {
 			return true
 		}
 	case "timeout":
-		if len(rest) > 1 && rest[0].one() && duration.MatchString(rest[0].text) {
+		if len(rest) > 1 && rest[0].one() && duration().MatchString(rest[0].text) {
 			c.add(effect.Exec, name, "it bounds the time of a command")
 			c.sub(rest[1:])
 			return true
@@ -178,7 +179,7 @@ func (c *command) wrapper(name string) bool {
 	return true
 }
 
-var duration = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
+var duration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`) })
 
 // clip shortens a name for a message.
 func clip(s string) string {

@@ -235,7 +235,7 @@ func valueOrOperand(w word) bool {
 }
 
 func (c *command) operands(name string, spec readSpec, operands []word, scripted bool) {
-	if name == "jq" && slices.ContainsFunc(c.words, func(w word) bool { return moduleWord.MatchString(w.text) }) {
+	if name == "jq" && slices.ContainsFunc(c.words, func(w word) bool { return moduleWord().MatchString(w.text) }) {
 		c.opaque(name, "a program of `jq` that reads other files or the environment")
 	}
 	switch spec.operands {
@@ -296,4 +296,6 @@ func (c *command) recursiveGrep() bool {
 	return false
 }
 
-var moduleWord = regexp.MustCompile(`\b(import|include|input_filename|env)\b|\$ENV|\$__prog`)
+var moduleWord = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(import|include|input_filename|env)\b|\$ENV|\$__prog`)
+})

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"belay/effect"
 )
@@ -26,7 +27,7 @@ func (c *command) find() {
 		case !w.glob && values[w.text]:
 			if i++; i < len(args) && !args[i].known {
 				c.opaque("find", "the value of %s is known only when it runs", w.text)
-			} else if i < len(args) && strings.HasPrefix(args[i].text, "-") && !signed.MatchString(args[i].text) {
+			} else if i < len(args) && strings.HasPrefix(args[i].text, "-") && !signed().MatchString(args[i].text) {
 				c.opaque("find", "the value of %s looks like an action", w.text)
 			} else if i < len(args) && args[i].glob {
 				// The shell would expand it to names, and the second of them would be a new argument.
@@ -60,7 +61,7 @@ func (c *command) find() {
 	}
 }
 
-var signed = regexp.MustCompile(`^-[0-9]+[a-zA-Z]*$`)
+var signed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-[0-9]+[a-zA-Z]*$`) })
 
 // inRoots says that no test or action of find has begun.
 func inRoots(args []word) bool {
@@ -73,9 +74,11 @@ func inRoots(args []word) bool {
 }
 
 var (
-	sedPrint = regexp.MustCompile(`^ *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *(; *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *)*;? *$`)
-	sedFlags = regexp.MustCompile(`^[gIip0-9]*$`)
-	sedMatch = regexp.MustCompile(`^/[^/\\\n\[]*/(,/[^/\\\n\[]*/)?!?[pd] *$`)
+	sedPrint = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`^ *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *(; *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *)*;? *$`)
+	})
+	sedFlags = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[gIip0-9]*$`) })
+	sedMatch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^/[^/\\\n\[]*/(,/[^/\\\n\[]*/)?!?[pd] *$`) })
 )
 
 // sed accepts scripts of addresses with p, q, d and =, /text/ with p and d, and one plain substitution.
@@ -122,7 +125,7 @@ func (c *command) sed() {
 }
 
 func sedReads(script string) bool {
-	if sedPrint.MatchString(script) || sedMatch.MatchString(script) {
+	if sedPrint().MatchString(script) || sedMatch().MatchString(script) {
 		return true
 	}
 	if len(script) < 4 || script[0] != 's' || strings.IndexByte("/|,#@:", script[1]) < 0 || strings.ContainsAny(script, "\n") {
@@ -130,7 +133,7 @@ func sedReads(script string) bool {
 	}
 	// Exactly three delimiters: no reading of brackets or backslashes can find another command in it.
 	parts := strings.Split(script[1:], script[1:2])
-	return len(parts) == 4 && sedFlags.MatchString(parts[3])
+	return len(parts) == 4 && sedFlags().MatchString(parts[3])
 }
 
 // test refuses what evaluates an array subscript, which can run a command.

@@ -34,6 +34,7 @@ type Client struct {
 	endpoint wire.Endpoint
 	info     model.Info
 	quirks   quirks
+	said     wire.Memo
 }
 
 var (
