@@ -109,7 +109,7 @@ func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
 	if say == nil {
 		say = func(string) {}
 	}
-	a.loop.Log = a.secrets.Log(patient{Log: log, ctx: ctx, say: say, sleep: pause})
+	a.loop.Log = patient{Log: a.secrets.Log(log), ctx: ctx, say: say, sleep: pause}
 	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
@@ -174,7 +174,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect, Progress: cfg.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -130,6 +131,7 @@ func (p past) finished() string {
 
 func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 	p := past{files: map[string]string{}, told: map[string]string{}}
+	var reply journal.Event // the last one
 	for e, err := range log.Events() {
 		if err == nil {
 			switch e.Type {
@@ -138,10 +140,11 @@ func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 				err = e.Decode(&p.start)
 				p.session, p.ended = e.Session, false
 			case journal.TypeModelReply:
-				var r journal.ModelReply
-				err = e.Decode(&r)
-				p.stop = r.Stop
+				reply = e
 			case journal.TypeToolResult:
+				if !bytes.Contains(e.Payload, []byte(`"hashes":{`)) {
+					break // most name no file, and all are looked at
+				}
 				var r journal.ToolResult
 				err = e.Decode(&r)
 				maps.Copy(p.files, r.Hashes)
@@ -168,6 +171,13 @@ func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 		if err != nil {
 			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
 		}
+	}
+	if reply.Seq > 0 {
+		var r journal.ModelReply
+		if err := reply.Decode(&r); err != nil {
+			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
+		}
+		p.stop = r.Stop
 	}
 	switch {
 	case p.session == 0:

@@ -40,13 +40,13 @@ stays as it is. The new run has the same workspace, with the files as they are n
 			if err != nil {
 				return err
 			}
-			home, child := filepath.Dir(filepath.Dir(dir)), journal.NewRunID()
-			if err := redact.Inherit(home, parent, child); err != nil {
+			home, runID := filepath.Dir(filepath.Dir(dir)), journal.NewRunID()
+			if err := redact.Share(home, parent, runID); err != nil {
 				return err
 			}
-			log, events, err := journal.ForkRun(home, parent, at, child, nil)
+			log, events, err := journal.ForkRun(home, parent, at, runID, nil)
 			if err != nil {
-				return errors.Join(damaged(err, parent), redact.Forget(home, child))
+				return errors.Join(damaged(err, parent), redact.Forget(home, runID))
 			}
 			if err := log.Close(); err != nil {
 				return err

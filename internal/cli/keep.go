@@ -25,7 +25,8 @@ type kept struct {
 
 func (a *app) runsArchiveCommand() *cobra.Command {
 	return a.keepCommand("archive RUN", "Pack a run into one compressed file",
-		`Pack a run into one file below `+"`archive`"+` in belay's state, checked before the run itself is removed. restore brings it back.`,
+		`Pack a run into one file below `+"`archive`"+` in belay's state, checked before the run itself is removed. restore brings it back. The
+values of its secrets stay in belay's vault.`,
 		"  belay runs archive r_01k5\n  belay runs restore r_01k5",
 		func(home, name string) (kept, string, error) {
 			runID, _, err := a.find(name)
@@ -118,7 +119,7 @@ func (a *app) runsRemoveCommand() *cobra.Command {
 				return kept{}, "", err
 			}
 			if err := journal.Remove(home, runID, nil); err != nil {
-				return kept{}, "", err // its secrets stay with it
+				return kept{}, "", err
 			}
 			return kept{RunID: runID}, "removed", redact.Forget(home, runID)
 		})

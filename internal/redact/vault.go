@@ -187,29 +187,3 @@ func (v *vault) save(records []record) error {
 	}
 	return nil
 }
-
-// Inherit gives a fork the values that its parent's vault holds: the events that they share name them.
-func Inherit(home, parent, child string) error {
-	var from, to vault
-	if err := errors.Join(from.open(home, parent), to.open(home, child)); err != nil {
-		return err
-	}
-	var all []record
-	err := from.load(func(name, value string, bare bool) { all = append(all, record{name, []byte(value), bare}) })
-	if err != nil {
-		return err
-	}
-	return to.save(all)
-}
-
-// Forget removes the values of a run that is gone for good.
-func Forget(home, runID string) error {
-	var v vault
-	if err := v.open(home, runID); err != nil {
-		return err
-	}
-	if err := os.Remove(v.path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return fmt.Errorf("vault: %w", err)
-	}
-	return nil
-}
