@@ -55,6 +55,8 @@ type Config struct {
 	// Verifiers are asked in addition to the commands in Verify.
 	Verifiers []verify.Verifier
 
+	moneyGiven bool // the caller bounds money; a default bound gives way where the price is unknown
+
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
 	Progress func(string)        // what takes long right now
@@ -80,6 +82,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Run works on the task until it is proved, given up or out of bounds. An error means that there is no
 // sound outcome: a *UsageError before anything started, else the harness's own fault.
 func Run(ctx context.Context, cfg Config) (Result, error) {
+	cfg.moneyGiven = cfg.Bounds.Money > 0
 	runID := journal.NewRunID()
 	a, err := build(ctx, cfg, runID)
 	if err != nil {
@@ -162,6 +165,9 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
+	}
+	if cfg.moneyGiven && client.Info().Price == nil {
+		return nil, &UsageError{fmt.Errorf("the price of %s is unknown, so a bound in dollars cannot hold: leave it out, and bound the tokens", client.Info().ID())}
 	}
 	a.spec = spec
 	registry, err := registry(cfg)

@@ -43,7 +43,7 @@ type guard struct {
 	repeated map[signature]int              // since something may have changed
 	worst    int                            // the highest count among the last turn's results
 	errors   int                            // failed calls in a row
-	failing  signature                      // of the last failed program
+	failing  map[string]signature           // how each program, by its call, last failed
 	idle     int                            // turns without a change or anything new
 	nudged   map[string]bool                // what the model was told since things last went well
 }
@@ -52,7 +52,7 @@ type guard struct {
 type signature [32]byte
 
 func newGuard(b journal.Bounds) *guard {
-	return &guard{bounds: b, warned: map[string]float64{}, ids: map[string]bool{}, asked: map[string]journal.ToolRequest{}, known: map[signature]bool{},
+	return &guard{bounds: b, warned: map[string]float64{}, ids: map[string]bool{}, asked: map[string]journal.ToolRequest{}, known: map[signature]bool{}, failing: map[string]signature{},
 		repeated: map[signature]int{}, nudged: map[string]bool{}}
 }
 
@@ -136,16 +136,19 @@ func (g *guard) count(request journal.ToolRequest, result journal.ToolResult) {
 	switch {
 	case !failed:
 		g.errors = 0
-	case result.Code == string(tool.ExitStatus):
-		// A failing program is news the first time; it is an error while it fails in the same way.
-		if any := sign("", "", result); any == g.failing {
-			g.errors++
-		} else {
-			g.failing = any
-		}
+	case result.Code == string(tool.ExitStatus) && g.newFailure(request, result):
+		// The same tests failing in another way than before: that is what work looks like.
 	default:
 		g.errors++
 	}
+}
+
+// newFailure says whether a program that has failed before now fails in another way.
+func (g *guard) newFailure(request journal.ToolRequest, result journal.ToolResult) bool {
+	call, now := request.Tool+"\x00"+string(request.Args), sign("", "", result)
+	before, again := g.failing[call]
+	g.failing[call] = now
+	return again && before != now
 }
 
 func sign(name, args string, result journal.ToolResult) signature {

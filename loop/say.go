@@ -26,6 +26,7 @@ var (
 	treeChanged     = tool.Failure{Code: tool.Conflict, Message: "not finished: the tree changed while it was being verified, so the verification is void.", Hint: "See what still writes to the workspace, then call TaskComplete again."}
 	completeNotLast = tool.Failure{Code: tool.Conflict, Message: "not executed: other calls come after TaskComplete in the same reply.", Hint: "Call TaskComplete alone, when everything else has returned."}
 	outcomeUnknown  = tool.Failure{Code: tool.Interrupted, Message: "interrupted, outcome unknown: belay stopped while this call ran. It was not run again.", Hint: "Look at what it did, if anything, before you go on."}
+	outOfTime       = tool.Failure{Code: tool.Interrupted, Message: "stopped: the run's time was used up while this call ran; it may have had part of its effect."}
 	interrupted     = tool.Failure{Code: tool.Interrupted, Message: "interrupted by the person; it may have had part of its effect."}
 )
 

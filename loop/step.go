@@ -196,6 +196,9 @@ func (s *session) runOne(ctx context.Context, st step) (result tool.Result, faul
 		}
 		if ctx.Err() != nil {
 			result, fault = tool.Fail(interrupted), nil
+			if errors.Is(context.Cause(ctx), errTimeUp) {
+				result = tool.Fail(outOfTime)
+			}
 		} else if fault != nil {
 			result = tool.Fail(tool.Failure{Code: tool.HarnessFault, Message: fault.Error()})
 		}

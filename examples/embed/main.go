@@ -17,6 +17,10 @@ import (
 
 func main() {
 	belay.Init() // first: the sandbox runs this program again as its helper
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: embed WORKSPACE MODEL")
+		os.Exit(2)
+	}
 	workspace, model := os.Args[1], os.Args[2]
 	result, err := harness.Run(context.Background(), harness.Config{
 		Task: "Write the weather in Oslo into weather.txt.", Workspace: workspace, Model: model,

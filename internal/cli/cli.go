@@ -18,6 +18,7 @@ import (
 	"belay/harness"
 	"belay/internal/config"
 	"belay/internal/render"
+	"belay/journal"
 	"belay/loop"
 	"belay/model"
 )
@@ -77,6 +78,8 @@ func exitCode(err error) loop.Exit {
 		return loop.ExitUsage
 	case errors.Is(err, context.Canceled):
 		return loop.ExitInterrupted
+	case journal.NoSpace(err), errors.Is(err, syscall.EROFS):
+		return loop.ExitEnvironment
 	case errors.As(err, &fault) && fault.Class == model.Environment:
 		return loop.ExitEnvironment
 	}
