@@ -21,7 +21,8 @@ type Program struct {
 	// judged is what runs. Reads by git carry options here that switch off what its configuration could start.
 	Text    string
 	Effects effect.Set
-	Summary string // one line for a person
+	Parts   []effect.Command // its simple commands, as they are written
+	Summary string           // one line for a person
 }
 
 // Reads says that the line does nothing but read and start programs that only read.
@@ -55,7 +56,7 @@ func Analyze(line string, place tool.Place) (Program, error) {
 	if err != nil {
 		return Program{}, err
 	}
-	a := &analysis{place: place}
+	a := &analysis{place: place, text: text}
 	a.stmts(tree.Stmts, []string{place.Dir})
 	if a.injected {
 		// The options that were put in are text of our own; it must survive the same round trip.
@@ -67,7 +68,7 @@ func Analyze(line string, place tool.Place) (Program, error) {
 			return Program{}, err
 		}
 	}
-	return Program{Text: text, Effects: a.effects, Summary: summary(text)}, nil
+	return Program{Text: text, Effects: a.effects, Parts: a.parts, Summary: summary(text)}, nil
 }
 
 // POSIX says whether a plain sh reads the text as bash does, for machines that have no bash.
