@@ -519,7 +519,7 @@ func (a *analysis) target(kind effect.Kind, w word, dirs []string) {
 				return
 			}
 		}
-	} else if w.glob || slices.ContainsFunc(w.alts, isNet) || !w.known && w.alts == nil && !(kind == effect.Read && (w.outer || w.tame)) && (w.head == "" || strings.HasPrefix(w.head, "/d") || strings.HasPrefix("/dev/", w.head)) {
+	} else if w.glob || slices.ContainsFunc(w.alts, isNet) || !w.known && w.alts == nil && !(kind == effect.Read && (w.outer || w.tame) && !strings.HasPrefix(w.head, "/")) && (w.head == "" || strings.HasPrefix(w.head, "/d") || strings.HasPrefix("/dev/", w.head)) {
 		// A name that begins /dev/tcp/ would open a connection.
 		a.opaque("", "a redirection whose target is known only when it runs")
 	}

@@ -65,9 +65,9 @@ func unfilteredFile(name string) bool {
 	}
 	data, err := os.ReadFile(name)
 	clean := err == nil
-	// A section's name may be followed by anything; only that the words are nowhere counts.
+	// git reads no blank and no escape between the bracket and the name.
 	lower := bytes.ToLower(data)
-	for _, word := range []string{"filter", "[include", "\\\n"} {
+	for _, word := range []string{"[filter", "[include"} {
 		clean = clean && !bytes.Contains(lower, []byte(word))
 	}
 	seen.Store(name, seenFile{info.Size(), info.ModTime(), clean})

@@ -178,22 +178,28 @@ func (c *command) gzip() {
 	if versionOnly(c.words[1:]) {
 		return
 	}
-	reads := false
+	stdout, looks, changes := false, false, false
 	for _, w := range c.words[1:] {
 		switch {
 		case !w.option() || w.one() && w.text == "-":
 			c.path(effect.Read, w, c.dirs, "`"+name+"`")
-		case w.one() && (w.text == "--stdout" || w.text == "--to-stdout" || w.text == "--list" || w.text == "--test"):
-			reads = true
+		case w.one() && (w.text == "--stdout" || w.text == "--to-stdout"):
+			stdout = true
+		case w.one() && (w.text == "--list" || w.text == "--test"):
+			looks = true
 		case w.one() && (w.text == "--decompress" || w.text == "--keep"):
+			changes = true
 		case w.one() && strings.Trim(w.text[1:], "cdltvkqf0123456789") == "":
-			reads = reads || strings.ContainsAny(w.text, "clt") && (name != "zstd" || !strings.Contains(w.text, "f"))
+			stdout = stdout || strings.Contains(w.text, "c")
+			looks = looks || strings.ContainsAny(w.text, "lt")
+			changes = changes || strings.ContainsAny(w.text, "dkf")
 		default:
 			c.opaque(name, "an argument of `%s` is not known to be harmless", name)
 			return
 		}
 	}
-	if !reads && len(c.words) > 1 {
+	// Of several modes the last one holds, so that one which only looks must stand alone.
+	if !stdout && (!looks || changes) && len(c.words) > 1 {
 		c.opaque(name, "`%s` replaces its files", name)
 	}
 }

@@ -281,6 +281,9 @@ func (c *command) operands(name string, spec readSpec, operands []word, scripted
 		if w.one() && w.text == "-" {
 			continue
 		}
+		if expandsFiles[name] && (!w.known || w.text == "" || strings.IndexByte("@*?[", w.text[0]) >= 0) {
+			c.opaque(name, "an operand of `%s` that begins with @ is a file of options", name)
+		}
 		c.path(effect.Read, w, c.dirs, "`"+name+"`")
 	}
 	if len(operands) == 0 {
@@ -294,6 +297,9 @@ func (c *command) operands(name string, spec readSpec, operands []word, scripted
 		}
 	}
 }
+
+// expandsFiles are the commands that read more options from an operand @file.
+var expandsFiles = set("nm size readelf objdump")
 
 func (c *command) recursiveGrep() bool {
 	for _, w := range c.words[1:] {

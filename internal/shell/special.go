@@ -199,6 +199,8 @@ func (c *command) date() {
 	}
 }
 
+var assigns = regexp.MustCompile(`%[^a-zA-Z%]*[hlLjztq]*n`)
+
 func (c *command) printf() {
 	c.add(effect.Exec, "printf", "")
 	args := c.words[1:]
@@ -207,6 +209,10 @@ func (c *command) printf() {
 	}
 	if len(args) > 0 && args[0].option() {
 		c.opaque("printf", "the first argument of `printf` could be -v, which assigns a variable")
+	}
+	// %n assigns the variable that an argument names.
+	if len(args) > 1 && (!args[0].known || strings.Contains(args[0].text, "%") && assigns.MatchString(args[0].text)) {
+		c.opaque("printf", "a format of `printf` that may assign a variable")
 	}
 	for _, w := range args {
 		if w.glob && strings.Contains(w.text, "/") {

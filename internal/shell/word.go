@@ -241,15 +241,15 @@ func namesObject(s *syntax.CmdSubst) bool {
 	}
 	var args []string
 	for _, w := range call.Args {
-		lit := w.Lit()
-		if lit == "" {
-			for _, p := range w.Parts {
-				if q, ok := p.(*syntax.SglQuoted); ok && len(w.Parts) == 1 && !q.Dollar {
-					lit = q.Value
-				}
-			}
-			if lit == "" {
-				lit = "?"
+		lit := ""
+		for _, p := range w.Parts {
+			switch p := p.(type) {
+			case *syntax.Lit:
+				lit += p.Value
+			case *syntax.SglQuoted:
+				lit += p.Value
+			default:
+				lit += "?"
 			}
 		}
 		args = append(args, lit)

@@ -3,6 +3,7 @@ package shell
 import (
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"belay/effect"
@@ -369,7 +370,9 @@ func (c *command) builtin(name string) bool {
 				ok = false
 			}
 		}
-	case "break", "continue", "shift", "wait", "times", "true", "false", ":", "help", "caller":
+	case "break", "continue", "shift", "times", "true", "false", ":", "help", "caller":
+	case "wait":
+		ok = !slices.ContainsFunc(args, word.option)
 	case "jobs", "history", "dirs", "alias", "umask", "ulimit", "hash", "shopt":
 		ok = len(args) == 0 || name == "ulimit" && len(args) == 1 && args[0].one() && args[0].text == "-a" || name == "dirs" && len(args) == 1 && args[0].one() && args[0].text == "-v"
 	case "unset":
