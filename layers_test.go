@@ -61,10 +61,12 @@ var layers = map[string][]string{
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
+	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox"},
+		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox",
+		"tool", "internal/config", "internal/permissions", "internal/shell"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

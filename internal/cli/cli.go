@@ -159,7 +159,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
-		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.doctorCommand(), a.versionCommand())
+		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.policyCommand(), a.doctorCommand(), a.versionCommand())
 	root.SetHelpCommand(a.helpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

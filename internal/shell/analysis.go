@@ -24,6 +24,7 @@ type analysis struct {
 	nodes       []*syntax.CallExpr // whose parts are kept
 	linked      bool               // it changed folder through a symbolic link
 	injected    bool               // the tree was changed: see guard
+	current     int                // while inner is set: which of the line's commands started the inner line
 	conditional bool               // what is read may not run, or runs in a subshell
 	inner       bool               // reading a line inside a line: its tree is not what will be printed
 	scrubbed    bool               // behind env -i or -u: what is put into the environment would not arrive
@@ -451,7 +452,13 @@ func (a *analysis) call(c *syntax.CallExpr, dirs []string, reads bool) flow {
 // part keeps a simple command as it is written, once, and returns its place; -1 where it is none of the line's own.
 func (a *analysis) part(c *syntax.CallExpr) int {
 	if a.inner {
-		return -1
+		from, to := int(c.Args[0].Pos().Offset()), int(c.Args[len(c.Args)-1].End().Offset())
+		if a.current >= 0 && a.current < len(a.parts) && from <= to && to <= len(a.text) {
+			if p := &a.parts[a.current]; !slices.Contains(p.Inner, a.text[from:to]) {
+				p.Inner = append(p.Inner, a.text[from:to])
+			}
+		}
+		return a.current
 	}
 	if at := slices.Index(a.nodes, c); at >= 0 {
 		return at

@@ -146,9 +146,10 @@ func (c *command) line(text string) bool {
 	}
 	c.depth++
 	was := *c.analysis
-	c.inner, c.vars, c.funcs, c.text, c.conditional = true, nil, nil, again, true
+	c.inner, c.vars, c.funcs, c.text, c.conditional, c.current = true, nil, nil, again, true, c.part
 	c.stmts(tree.Stmts, c.dirs)
 	c.inner, c.vars, c.funcs, c.text, c.conditional = was.inner, was.vars, was.funcs, was.text, was.conditional
+	c.current = was.current
 	c.depth--
 	return true
 }

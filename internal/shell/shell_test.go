@@ -183,14 +183,20 @@ func TestRefused(t *testing.T) {
 	}
 }
 
+// guard is what a git command that reads begins with.
+const guard = "GIT_ALLOW_PROTOCOL=none git --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null -c log.showSignature=false -c diff.autoRefreshIndex=false "
+
 func TestRuns(t *testing.T) {
 	for line, want := range map[string]string{
-		"ls   -la;pwd":               "ls -la\npwd",
-		"ls # comment":               "ls",
-		"git status":                 "git --no-pager --no-optional-locks -c core.fsmonitor=false -c log.showSignature=false -c diff.autoRefreshIndex=false status",
-		"git push":                   "git push",
-		"cd x && git diff":           "cd x && git --no-pager --no-optional-locks -c core.fsmonitor=false -c log.showSignature=false -c diff.autoRefreshIndex=false diff --no-ext-diff --no-textconv",
-		"timeout 5 git -C x blame y": "timeout 5 git --no-pager --no-optional-locks -c core.fsmonitor=false -c log.showSignature=false -c diff.autoRefreshIndex=false -C x blame --no-textconv y",
+		"ls   -la;pwd":                 "ls -la\npwd",
+		"ls # comment":                 "ls",
+		"sed -n 1p *.go":               "sed -n 1p ./*.go",
+		"cat x | python3 -m json.tool": "cat x | python3 -I -m json.tool",
+		"go list ./...":                "GOTOOLCHAIN=local GOPROXY=off go list -buildvcs=false ./...",
+		"git status":                   guard + "-c status.submoduleSummary=false status --ignore-submodules=dirty",
+		"git push":                     "git push",
+		"cd x && git diff":             "cd x && " + guard + "-c diff.submodule=short diff --no-ext-diff --no-textconv --ignore-submodules=dirty",
+		"timeout 5 git -C x blame y":   "GIT_ALLOW_PROTOCOL=none timeout 5 " + strings.TrimPrefix(guard, "GIT_ALLOW_PROTOCOL=none ") + "-C x blame --no-textconv y",
 	} {
 		p, err := Analyze(line, place)
 		if err != nil {
