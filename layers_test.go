@@ -43,10 +43,11 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys",
+		"internal/keys", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
+	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
@@ -62,18 +63,20 @@ var layers = map[string][]string{
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
+	"internal/archive":        {},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/sandbox",
-		"tool", "internal/config", "internal/permissions", "internal/shell"},
+		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox",
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"tool/tooltest":   {"effect", "tool"},
-	"model/modeltest": {"message", "model", "model/rehearsal"},
+	"journal/journaltest": {"message", "effect", "journal"},
+	"tool/tooltest":       {"effect", "tool"},
+	"model/modeltest":     {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.
@@ -85,6 +88,7 @@ var owners = map[string]string{
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",
 	"github.com/oklog/ulid/v2":          "journal",
+	"github.com/klauspost/compress":     "internal/archive",
 	"github.com/spf13/pflag":            "internal/cli",
 	"golang.org/x/term":                 "internal/render",
 	"github.com/bmatcuk/doublestar/v4":  "tools",

@@ -31,17 +31,22 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
-	Workspace string         // folder to work in; "" is the current one
-	AllowWide bool           // let Workspace be / or the home directory
-	Home      string         // belay's state; "" is DefaultHome()
-	Model     string         // see model.ParseSpec; "" takes a local server that lists a model
-	Client    model.Client   // used instead of Model where it is set
-	Verify    []string       // shell commands that must pass; none means: detect
-	Mode      policy.Mode    // "" is policy.Edit
-	Bounds    journal.Bounds // zero fields take DefaultBounds
-	Tools     []tool.Tool    // in addition to the standard ones
-	Only      []string       // names of the only tools that the model gets; none means: all
-	Version   string         // of the program, for the journal
+	Workspace string // folder to work in; "" is the current one
+	AllowWide bool   // let Workspace be / or the home directory
+
+	OtherRepository bool // let a resumed run go on where its repository is another one
+
+	Home     string            // belay's state; "" is DefaultHome()
+	Model    string            // see model.ParseSpec; "" takes a local server that lists a model
+	Client   model.Client      // used instead of Model where it is set
+	Verify   []string          // shell commands that must pass; none means: detect
+	Mode     policy.Mode       // "" is policy.Edit
+	Bounds   journal.Bounds    // zero fields take DefaultBounds
+	Tools    []tool.Tool       // in addition to the standard ones
+	Only     []string          // names of the only tools that the model gets; none means: all
+	KeyFiles map[string]string // by provider: a file with its API key, where it is not in its usual place
+	Protect  []string          // files and folders of the workspace that no agent changes, relative to it
+	Version  string            // of the program, for the journal
 
 	// Rules reads what people have written down about actions in a workspace; nil is nothing.
 	Rules func(workspace string) (*policy.Rules, error)
@@ -96,7 +101,13 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.
 func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
-	a.loop.Log = log
+	defer a.box.Close()
+	say := a.loop.Progress
+	if say == nil {
+		say = func(string) {}
+	}
+	a.loop.Log = patient{Log: log, ctx: ctx, say: say, sleep: pause}
+	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
 	}
@@ -111,11 +122,13 @@ const handoffName = "handoff.md"
 type agent struct {
 	home   string
 	place  tool.Place
+	box    *sandbox.Sandbox
 	level  sandbox.Level
 	mode   policy.Mode
 	system string
 	specs  []model.Tool
-	spec   string // of the model, to ask for again
+	spec   string   // of the model, to ask for again
+	repo   *repoMap // nil where the repository has none
 	loop   loop.Config
 }
 
@@ -156,18 +169,22 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: protected(rules)})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...)})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
-	a.level = box.Level()
-	tree := snapshot.New(a.place.Workspace, a.home).Digest
+	a.box, a.level = box, box.Level()
+	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
 	}
-	if a.system, err = systemPrompt(a.place.Workspace, names(registry.Specs()), a.isolated(), checks); err != nil {
+	if a.repo, err = readMap(a.place.Workspace); err != nil {
+		return nil, &UsageError{err}
+	}
+	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
+	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
 	for _, spec := range registry.Specs() {
@@ -176,7 +193,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true, Rules: rules}
 	a.loop = loop.Config{
-		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: tree,
+		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
@@ -277,7 +294,10 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
-		System: a.system, Tools: specs, Bounds: a.loop.Bounds,
+		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
+	}
+	if a.repo != nil {
+		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
 	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
@@ -294,6 +314,14 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
 	}
 	return entries
+}
+
+// look shows the loop the workspace, with the files that decide what passes.
+func look(tree *snapshot.Digester) func(context.Context) (verify.Tree, error) {
+	return func(ctx context.Context) (verify.Tree, error) {
+		t, err := tree.Look(ctx, verifier.Decides)
+		return verify.Tree{Digest: t.Digest, Stamp: t.Stamp, Tests: t.Files}, err
+	}
 }
 
 // TreeDigest is the digest of a workspace as it is now: the one that a proof names.

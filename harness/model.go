@@ -48,12 +48,12 @@ func chooseModel(ctx context.Context, cfg Config) (client model.Client, spec str
 			return nil, "", err
 		}
 	}
-	client, err = connect(found, cfg.Model != "")
+	client, err = connect(found, cfg.Model != "", cfg.KeyFiles)
 	return client, found.String(), err
 }
 
 // connect makes the client of a spec. It asks nobody yet. A server that nobody named gets no key.
-func connect(spec model.Spec, named bool) (model.Client, error) {
+func connect(spec model.Spec, named bool, files map[string]string) (model.Client, error) {
 	if spec.Provider == "rehearsal" {
 		script, err := rehearsal.Load(spec.Name)
 		if err != nil {
@@ -65,7 +65,7 @@ func connect(spec model.Spec, named bool) (model.Client, error) {
 	if base == "" {
 		base = os.Getenv(keys.URLEnvName(spec.Provider))
 	}
-	key, err := keys.Find(spec.Provider, keys.Config{})
+	key, err := keys.Find(spec.Provider, keys.Config{Files: files})
 	if err != nil && !(errors.Is(err, keys.ErrMissing) && base != "") { // a server of one's own may want none
 		return nil, err
 	}

@@ -1,28 +1,76 @@
 package harness
 
 import (
+	"crypto/sha256"
 	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
 	"runtime"
 	"strings"
 	"text/template"
 
+	"belay/internal/smallfile"
 	"belay/tool"
 )
 
 //go:embed prompt.md
 var promptText string
 
-var promptTemplate = template.Must(template.New("prompt.md").Parse(promptText))
+var promptTemplate = template.Must(template.New("prompt.md").Funcs(template.FuncMap{"join": strings.Join, "platform": platform}).Parse(promptText))
+
+// promptFacts is what the prompt says about one run. Its fields are those of prompt.md.
+type promptFacts struct {
+	Workspace string
+	Tools     []string
+	Sandboxed bool
+	Verify    []string
+	Map       *repoMap
+}
 
 // systemPrompt is what the model reads before everything else. It holds no clock and no counter: it is the
 // same for every request of a run.
-func systemPrompt(workspace string, toolNames []string, sandboxed bool, verifiers []string) (string, error) {
+func systemPrompt(facts promptFacts) (string, error) {
 	var b strings.Builder
-	err := promptTemplate.Execute(&b, struct {
-		Workspace, Platform, Tools, Verify string
-		Sandboxed                          bool
-	}{workspace, runtime.GOOS + "/" + runtime.GOARCH, strings.Join(toolNames, ", "), strings.Join(verifiers, "` and `"), sandboxed})
+	err := promptTemplate.Execute(&b, facts)
 	return b.String(), err
+}
+
+// repoMap is the file in which a repository explains itself to agents.
+type repoMap struct {
+	Name, Text, Hash string
+}
+
+// mapNames are looked for in the workspace, in this order; the first that is there counts.
+var mapNames = []string{"AGENTS.md", "CLAUDE.md"}
+
+// maxMap is how much of a map is read, in bytes: a quarter of what fits a small model.
+const maxMap = 32 << 10
+
+// readMap finds the repository's map, nil where there is none. A map that is no regular file, or too large, is an
+// error: leaving it out silently would change what the model is told.
+func readMap(workspace string) (*repoMap, error) {
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	for _, name := range mapNames {
+		content, err := smallfile.Read(root, name, maxMap)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue
+		case errors.Is(err, smallfile.ErrTooLarge):
+			return nil, fmt.Errorf("%s has more than %d bytes, and every request would carry it: shorten it, or link to other files from it", name, maxMap)
+		case err != nil:
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		sum := sha256.Sum256(content)
+		return &repoMap{Name: name, Text: strings.TrimSpace(strings.ToValidUTF8(string(content), "\uFFFD")), Hash: hex.EncodeToString(sum[:])}, nil
+	}
+	return nil, nil
 }
 
 func names(specs []tool.Spec) []string {
@@ -32,3 +80,5 @@ func names(specs []tool.Spec) []string {
 	}
 	return all
 }
+
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }

@@ -7,8 +7,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"belay/internal/projection"
 	"belay/journal"
@@ -46,19 +48,37 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	if how := past.finished(); how != "" && cfg.Task == "" {
 		return Result{}, &UsageError{fmt.Errorf("run %s is finished: %s; to go on from there, say what else to do", runID, how)}
 	}
+	if !cfg.OtherRepository {
+		if err := past.sameRepository(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	say := cfg.Task
 	cfg = past.fill(cfg)
 	a, err := build(ctx, cfg)
 	if err != nil {
 		return Result{}, err
 	}
-	if head := headOf(a.place.Workspace); head != past.start.Head && cfg.Progress != nil {
-		cfg.Progress(fmt.Sprintf("the repository was on commit %q and is now on %q", past.start.Head, head))
+	changes := past.changes(a, cfg.Version)
+	if cfg.Progress != nil {
+		for _, c := range changes {
+			cfg.Progress(changeText(c))
+		}
 	}
 	// The context goes on under the system prompt and the tools that it began with.
 	a.system, a.specs = past.start.System, past.tools
 	cfg.Task = say
 	entries := a.opening(cfg)
+	if len(changes) > 0 {
+		entries = slices.Insert(entries, 1, journal.Entry{Type: journal.TypeResume, Payload: journal.Resume{Changes: changes}})
+	}
+	if text := news(changes, a.place.Workspace); text != "" {
+		at := len(entries)
+		if say != "" {
+			at-- // the person has the last word
+		}
+		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
+	}
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}
@@ -67,7 +87,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	if cfg.Observe != nil {
-		for _, e := range append([]journal.Event{past.last}, events...) {
+		for _, e := range events {
 			cfg.Observe(e)
 		}
 	}
@@ -83,7 +103,8 @@ type past struct {
 	stop    message.StopReason
 	end     journal.SessionEnd
 	ended   bool
-	last    journal.Event // the opening of the log by this process
+	files   map[string]string // path -> what the model last saw of it
+	told    map[string]string // what an earlier resume said is changed -> what it was then
 }
 
 // finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
@@ -103,9 +124,8 @@ func (p past) finished() string {
 }
 
 func recall(log *journal.File) (past, error) {
-	var p past
+	p := past{files: map[string]string{}, told: map[string]string{}}
 	for e, err := range log.Events() {
-		p.last = e
 		if err == nil {
 			switch e.Type {
 			case journal.TypeSessionStart:
@@ -116,6 +136,19 @@ func recall(log *journal.File) (past, error) {
 				var r journal.ModelReply
 				err = e.Decode(&r)
 				p.stop = r.Stop
+			case journal.TypeToolResult:
+				var r journal.ToolResult
+				err = e.Decode(&r)
+				maps.Copy(p.files, r.Hashes)
+			case journal.TypeResume:
+				var r journal.Resume
+				err = e.Decode(&r)
+				for _, c := range r.Changes {
+					p.told[c.What+" "+c.Name] = c.Is
+					if c.What == "file" {
+						p.files[c.Name] = c.Is
+					}
+				}
 			case journal.TypeUserMessage:
 				var m journal.UserMessage
 				if err = e.Decode(&m); p.task == "" {
@@ -162,6 +195,11 @@ func (p past) fill(cfg Config) Config {
 	}
 	if len(cfg.Verify) == 0 && p.start.Named {
 		cfg.Verify = p.start.Verify
+	}
+	for _, path := range p.start.Protect { // what was out of reach stays so
+		if !slices.Contains(cfg.Protect, path) {
+			cfg.Protect = append(cfg.Protect, path)
+		}
 	}
 	b, was := &cfg.Bounds, p.start.Bounds
 	*b = journal.Bounds{Turns: cmp.Or(b.Turns, was.Turns), Tokens: cmp.Or(b.Tokens, was.Tokens), Money: cmp.Or(b.Money, was.Money), WallMS: cmp.Or(b.WallMS, was.WallMS)}

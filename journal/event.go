@@ -19,6 +19,7 @@ type Type string
 
 const (
 	TypeWriterOpen   Type = "writer.open"
+	TypeFork         Type = "fork"
 	TypeSessionStart Type = "session.start"
 	TypeSessionEnd   Type = "session.end"
 	TypeUserMessage  Type = "user.message"
@@ -29,6 +30,7 @@ const (
 	TypeVerify       Type = "verify"
 	TypeGuard        Type = "guard"
 	TypeDegraded     Type = "degraded"
+	TypeResume       Type = "resume"
 )
 
 // Event is one line. Its fields stand in the line in this order. Payload values above 16 KiB are stored as
@@ -128,6 +130,11 @@ func unseal(prev string, line []byte) (Event, error) {
 	if want := Sum(prev, stored); sum != want {
 		return Event{}, fmt.Errorf("broken chain: its sum is %s, the bytes give %s", sum, want)
 	}
+	return readEvent(line)
+}
+
+// readEvent reads a line that need not be sound.
+func readEvent(line []byte) (Event, error) {
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return Event{}, fmt.Errorf("not JSON: %w", err)

@@ -9,9 +9,18 @@ import (
 
 // WriterOpen says who writes from here on.
 type WriterOpen struct {
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
-	Epoch int64  `json:"epoch"`
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	BootID string `json:"boot_id,omitempty"` // of the machine's start, since which PID means something
+	Epoch  int64  `json:"epoch"`             // higher with each writer of the run
+}
+
+// Fork is the first event of a run that goes on from another: the events of Parent up to Seq are its own too,
+// by reference.
+type Fork struct {
+	Parent string `json:"parent"`
+	Seq    int64  `json:"seq"`
+	Sum    string `json:"sum"` // of that event
 }
 
 // SessionStart records everything that shapes the contexts of a session. System and Tools are always blobs.
@@ -26,13 +35,22 @@ type SessionStart struct {
 	System     string          `json:"system"`
 	Tools      json.RawMessage `json:"tools"`
 	MaxOutput  int64           `json:"max_output,omitempty"`
-	Verify     []string        `json:"verify,omitempty"` // verifiers by name
-	Named      bool            `json:"named,omitempty"`  // whether a person chose them
-	Bounds     Bounds          `json:"bounds"`
+	// Instructions are the files of the repository whose words stand in System.
+	Instructions []Instruction `json:"instructions,omitempty"`
+	Verify       []string      `json:"verify,omitempty"` // verifiers by name
+	Named        bool          `json:"named,omitempty"`  // whether a person chose them
+	Bounds       Bounds        `json:"bounds"`
+	Protect      []string      `json:"protect,omitempty"` // paths of the workspace that nothing changes, besides the built-in ones
 }
 
 // BlobFields are stored as blobs whatever their size.
 func (SessionStart) BlobFields() []string { return []string{"system", "tools"} }
+
+// Instruction is a file that speaks to agents, as it was when the session began.
+type Instruction struct {
+	File string `json:"file"` // relative to the workspace
+	Hash string `json:"hash"` // SHA-256 of its content, hex
+}
 
 // ModelInfo names the model of a session.
 type ModelInfo struct {
@@ -74,6 +92,8 @@ type Proof struct {
 	DurationMS int64  `json:"duration_ms"`
 	Seq        int64  `json:"seq"` // the verify event
 	RedBefore  bool   `json:"red_before,omitempty"`
+	// TestsChanged lists files that decide what passes and that the run has changed, removed or added.
+	TestsChanged []string `json:"tests_changed,omitempty"`
 }
 
 // UserMessage is what a person says, or what the harness says in a person's place.
@@ -119,7 +139,10 @@ type ToolRequest struct {
 	Replay     string          `json:"replay,omitempty"`
 	Permission Permission      `json:"permission"`
 	Grant      effect.Grant    `json:"grant"`
-	Tree       string          `json:"tree,omitempty"` // digest of the workspace before the first call that may change it
+	// Tree and Tests stand in the first call that may change the workspace, and say what it was before: its
+	// digest, and the files that decide what passes, each with the SHA-256 of its content.
+	Tree  string            `json:"tree,omitempty"`
+	Tests map[string]string `json:"tests,omitempty"`
 }
 
 // Permission is a verdict and where it came from.
@@ -145,6 +168,8 @@ type ToolResult struct {
 	Denied     []string `json:"denied,omitempty"`
 	Read       []string `json:"read,omitempty"`
 	Wrote      []string `json:"wrote,omitempty"`
+
+	Hashes map[string]string `json:"hashes,omitempty"` // path -> what Read and Wrote are after the call: SHA-256, its first 32 hex characters
 }
 
 // Verify is one verifier's report.
@@ -169,6 +194,19 @@ type Guard struct {
 	Limit float64 `json:"limit"`
 	Hard  bool    `json:"hard"`
 	Note  string  `json:"note,omitempty"`
+}
+
+// Resume says what is not as it was when the run stopped. It follows a session.start that goes on with a run.
+type Resume struct {
+	Changes []Change `json:"changes"`
+}
+
+// Change is one thing that is another than it was.
+type Change struct {
+	What string `json:"what"` // head, repository, model, system, tool, file, belay
+	Name string `json:"name,omitempty"`
+	Was  string `json:"was"` // "" is nothing
+	Is   string `json:"is"`
 }
 
 // Degraded announces a weaker mode.

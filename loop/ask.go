@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -37,6 +39,7 @@ func (s *session) ask(ctx context.Context) (model.Reply, error) {
 	}
 	started := time.Now()
 	reply, attempts, err := s.attempt(ctx, request)
+	s.tidy(&reply)
 	record := journal.ModelReply{
 		Blocks: reply.Blocks, Stop: reply.Stop, Usage: reply.Usage,
 		DurationMS: time.Since(started).Milliseconds(), Attempts: attempts,
@@ -78,8 +81,8 @@ func (s *session) describe(request model.Request, hashes projection.Hashes) (jou
 func (s *session) attempt(ctx context.Context, request model.Request) (reply model.Reply, attempts int, err error) {
 	wait := firstWait
 	for attempts = 1; ; attempts++ {
-		reply, err = model.Collect(s.Client.Stream(ctx, request), s.Delta)
-		if err == nil || ctx.Err() != nil {
+		reply, err = s.stream(ctx, request)
+		if err == nil || ctx.Err() != nil || errors.Is(err, errClientPanic) {
 			return reply, attempts, err
 		}
 		failure := model.AsError(err)
@@ -96,6 +99,49 @@ func (s *session) attempt(ctx context.Context, request model.Request) (reply mod
 		}
 		wait = min(2*wait, maxWait)
 	}
+}
+
+// errClientPanic says that a client is broken: a fault of the program, not of the provider.
+var errClientPanic = errors.New("the model's client panicked")
+
+func (s *session) stream(ctx context.Context, request model.Request) (reply model.Reply, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			err = fmt.Errorf("%w: %v", errClientPanic, p)
+		}
+	}()
+	return model.Collect(s.Client.Stream(ctx, request), s.Delta)
+}
+
+// maxCallID is the longest call id, in bytes, that is kept as it came.
+const maxCallID = 128
+
+// tidy makes a reply fit for the journal, whatever a client let through: ids that are unique in the run,
+// arguments that are at least empty, usage that is not negative. Ids are only ever repeated to a provider
+// from here, so giving another one is safe.
+func (s *session) tidy(reply *model.Reply) {
+	taken := map[string]bool{}
+	for i, b := range reply.Blocks {
+		if b.Kind != message.KindCall || b.Call == nil {
+			continue
+		}
+		call := *b.Call
+		if call.ID == "" || len(call.ID) > maxCallID || taken[call.ID] || s.guard.ids[call.ID] {
+			call.ID = fmt.Sprintf("belay_%d_%d", s.turns, i)
+		}
+		taken[call.ID] = true
+		if len(call.Args) == 0 {
+			call.Args = json.RawMessage("{}")
+		} else if call.BadArgs == "" && !json.Valid(call.Args) {
+			call.BadArgs = "it is not JSON"
+		}
+		if !json.Valid(call.Args) {
+			call.Args, _ = json.Marshal(string(call.Args)) // a string cannot fail
+		}
+		reply.Blocks[i].Call = &call
+	}
+	u := &reply.Usage
+	u.Input, u.Output, u.CacheRead, u.CacheWrite = max(u.Input, 0), max(u.Output, 0), max(u.CacheRead, 0), max(u.CacheWrite, 0)
 }
 
 func (s *session) sleep(ctx context.Context, d time.Duration) error {

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"belay/journal"
@@ -75,7 +77,8 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 	if len(s.Verifiers) == 0 {
 		return &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Reason: "finished, unverified: no verifier was named and none was found"}, nil, nil
 	}
-	out := &Outcome{Exit: ExitUnverified, Standing: verify.NoRegression, Reason: "finished, no regression: what passed before still passes"}
+	var proofs []journal.Proof
+	var seen []verify.Tree
 	for _, v := range s.Verifiers {
 		report, tree, err := s.verify(ctx, v, false)
 		if err != nil {
@@ -84,24 +87,64 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 		if !report.OK {
 			return nil, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: relevant(report.Output)}, nil
 		}
-		redBefore := s.red[v.Name()]
-		if v.Named() || redBefore {
-			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"
-		}
-		out.Proof = append(out.Proof, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: tree, LogHash: report.LogHash,
-			DurationMS: report.Duration.Milliseconds(), Seq: s.guard.seq, RedBefore: redBefore})
+		seen = append(seen, tree)
+		proofs = append(proofs, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: tree.Digest, LogHash: report.LogHash,
+			DurationMS: report.Duration.Milliseconds(), Seq: s.guard.seq, RedBefore: s.red[v.Name()]})
 	}
-	// All reports must be of one tree, and of the tree as it is now.
 	now, err := s.Tree(ctx)
 	if err != nil {
-		return nil, nil, fmt.Errorf("digest of the tree: %w", err)
+		return nil, nil, fmt.Errorf("look at the tree: %w", err)
 	}
-	for _, p := range out.Proof {
-		if p.Tree != now {
-			return nil, &tool.Failure{Code: tool.Conflict, Message: "not finished: the tree changed while it was being verified, so the verification is void.", Hint: "See what still writes to the workspace, then call TaskComplete again."}, nil
+	for i, tree := range seen {
+		switch {
+		case tree.Digest != now.Digest || tree.Stamp != now.Stamp:
+			return nil, &treeChanged, nil
+		case proofs[i].RedBefore && now.Digest == s.base.Digest:
+			return nil, flaky(proofs[i].Command), nil
+		}
+		if s.base.Digest != "" {
+			proofs[i].TestsChanged = changed(s.base.Tests, now.Tests)
 		}
 	}
-	return out, nil, nil
+	return s.standing(proofs), nil, nil
+}
+
+// standing says how much passed verifiers prove: one that a person named, always; one that belay detected,
+// where it was red on the base tree and the run has left alone the files that decide what passes.
+func (s *session) standing(proofs []journal.Proof) *Outcome {
+	out := &Outcome{Exit: ExitUnverified, Standing: verify.NoRegression, Reason: "finished, no regression: what passed before still passes", Proof: proofs}
+	for i, p := range proofs {
+		switch {
+		case s.Verifiers[i].Named(), p.RedBefore && len(p.TestsChanged) == 0:
+			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"
+			return out
+		case p.RedBefore:
+			out.Standing, out.Reason = verify.Unverified, fmt.Sprintf("finished, unverified: `%s` was red and is green, but the run itself changed what decides that (%s). Look at it, or name the verifier with --verify", p.Command, someOf(p.TestsChanged))
+		}
+	}
+	return out
+}
+
+// changed lists, sorted, the files that differ: changed, removed or added.
+func changed(before, after map[string]string) []string {
+	differ := map[string]bool{}
+	for path, sum := range before {
+		differ[path] = after[path] != sum
+	}
+	for path, sum := range after {
+		differ[path] = before[path] != sum
+	}
+	maps.DeleteFunc(differ, func(_ string, is bool) bool { return !is })
+	return slices.Sorted(maps.Keys(differ))
+}
+
+// someOf names the first few.
+func someOf(paths []string) string {
+	const few = 3
+	if len(paths) <= few {
+		return strings.Join(paths, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(paths[:few], ", "), len(paths)-few)
 }
 
 // refusal counts a refused completion and ends the run at the last one.
@@ -129,14 +172,14 @@ func (s *session) blocked(call message.ToolCall) (*Outcome, error) {
 
 // changed says whether the tree is another than before the run's first act.
 func (s *session) changed(ctx context.Context) (bool, error) {
-	if s.base == "" {
+	if s.base.Digest == "" {
 		return false, nil // nothing that could change it was ever allowed
 	}
 	now, err := s.Tree(ctx)
 	if err != nil {
-		return false, fmt.Errorf("digest of the tree: %w", err)
+		return false, fmt.Errorf("look at the tree: %w", err)
 	}
-	return now != s.base, nil
+	return now.Digest != s.base.Digest, nil
 }
 
 // named says whether a person chose a verifier.

@@ -37,6 +37,8 @@ type guard struct {
 	cost    message.Cost
 	warned  map[string]float64 // bound -> the limit of whose soft threshold the model was told
 
+	stop     message.StopReason             // of the last reply
+	ids      map[string]bool                // every call id of the run
 	asked    map[string]journal.ToolRequest // open calls
 	known    map[signature]bool             // everything that was ever learned
 	repeated map[signature]int              // since something may have changed
@@ -51,7 +53,7 @@ type guard struct {
 type signature [32]byte
 
 func newGuard(b journal.Bounds) *guard {
-	return &guard{bounds: b, warned: map[string]float64{}, asked: map[string]journal.ToolRequest{}, known: map[signature]bool{},
+	return &guard{bounds: b, warned: map[string]float64{}, ids: map[string]bool{}, asked: map[string]journal.ToolRequest{}, known: map[signature]bool{},
 		repeated: map[signature]int{}, nudged: map[string]bool{}}
 }
 
@@ -80,6 +82,10 @@ func (g *guard) apply(e journal.Event) error {
 		if p.Stop != message.StopError {
 			g.turns++
 			g.idle++
+			g.stop = p.Stop
+		}
+		for _, call := range message.Calls(p.Blocks) {
+			g.ids[call.ID] = true
 		}
 		g.worst = 0
 		g.usage, g.cost = g.usage.Add(p.Usage), g.cost+p.Cost

@@ -24,9 +24,10 @@ type Config struct {
 	Judge     func(policy.Action) policy.Decision
 	Env       func(effect.Grant) tool.Env
 	Verifiers []verify.Verifier
-	Tree      func(context.Context) (string, error) // digest of the workspace as it is now
+	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 
+	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Observe  func(journal.Event)                              // each event, once it is stored
 	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled

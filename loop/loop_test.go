@@ -6,7 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -61,9 +63,23 @@ func (s *script) Stream(_ context.Context, r model.Request) iter.Seq2[model.Even
 
 // world is what the test tools act on.
 type world struct {
+	mu    sync.Mutex
 	text  string // the whole tree
-	runs  int    // of the Act tool
+	runs  int    // of any tool
 	panic bool
+	meet  chan struct{} // where it is set, each Look waits until another one runs
+	stuck bool          // tools return only when they are told to
+
+	touched int // how often it was changed and changed back
+}
+
+// tree is the world as the loop sees it. A text that speaks of tests has changed them.
+func (w *world) tree(context.Context) (verify.Tree, error) {
+	t := verify.Tree{Digest: w.text, Stamp: fmt.Sprint(w.text, w.touched), Tests: map[string]string{"a_test": "1"}}
+	if strings.Contains(w.text, "test") {
+		t.Tests["a_test"] = "2"
+	}
+	return t, nil
 }
 
 // act is a tool that changes the world, or reads it.
@@ -82,7 +98,11 @@ func (a act) Spec() tool.Spec {
 	if a.sign == tool.Blocker {
 		schema = `{"type":"object","properties":{"reason":{"type":"string"}},"additionalProperties":false}`
 	}
-	return tool.Spec{Name: a.name, Description: "test", Schema: json.RawMessage(schema), Signal: a.sign, Replay: tool.Pure}
+	replay := tool.Pure
+	if a.class == effect.Opaque {
+		replay = tool.OpaqueCall
+	}
+	return tool.Spec{Name: a.name, Description: "test", Schema: json.RawMessage(schema), Signal: a.sign, Replay: replay}
 }
 
 func (a act) Plan(tool.Place, tool.Call) (tool.Plan, error) {
@@ -92,7 +112,19 @@ func (a act) Plan(tool.Place, tool.Call) (tool.Plan, error) {
 	return tool.Plan{Effects: effect.Set{{Kind: a.class}}, Summary: a.name}, nil
 }
 
-func (a act) Run(_ context.Context, _ tool.Env, call tool.Call) (tool.Result, error) {
+func (a act) Run(ctx context.Context, _ tool.Env, call tool.Call) (tool.Result, error) {
+	if a.w.meet != nil {
+		select {
+		case a.w.meet <- struct{}{}:
+		case <-a.w.meet:
+		case <-ctx.Done():
+		}
+	}
+	if a.w.stuck {
+		<-ctx.Done()
+	}
+	a.w.mu.Lock()
+	defer a.w.mu.Unlock()
 	a.w.runs++
 	if a.w.panic {
 		panic("a bug in a tool")
@@ -105,7 +137,10 @@ func (a act) Run(_ context.Context, _ tool.Env, call tool.Call) (tool.Result, er
 		a.w.text = args.To
 		return tool.Result{Status: tool.Success, Text: "written", Context: tool.Context{Wrote: []string{"tree"}}}, nil
 	}
-	return tool.Result{Status: tool.Success, Text: "tree: " + a.w.text}, nil
+	if args.To == "nowhere" {
+		return tool.Failf(tool.NotFound, "look elsewhere", "there is no %s", args.To), nil
+	}
+	return tool.Result{Status: tool.Success, Text: "tree: " + a.w.text + args.To}, nil
 }
 
 // check is a verifier that wants the world's text to be "good".
@@ -118,7 +153,7 @@ type check struct {
 func (c check) Name() string { return "check" }
 func (c check) Named() bool  { return c.named }
 func (c check) Verify(context.Context) (verify.Report, error) {
-	r := verify.Report{OK: c.w.text == "good", Output: "the text is " + c.w.text, Summary: "looked"}
+	r := verify.Report{OK: strings.HasPrefix(c.w.text, "good"), Output: "the text is " + c.w.text, Summary: "looked"}
 	if !r.OK {
 		r.Exit = 1
 	}
@@ -128,24 +163,36 @@ func (c check) Verify(context.Context) (verify.Report, error) {
 	return r, nil
 }
 
+// mood is a detected verifier that fails the first time, whatever it sees.
+type mood struct{ asked int }
+
+func (m *mood) Name() string { return "mood" }
+func (m *mood) Named() bool  { return false }
+func (m *mood) Verify(context.Context) (verify.Report, error) {
+	m.asked++
+	return verify.Report{OK: m.asked > 1}, nil
+}
+
 type rig struct {
 	world  *world
 	model  *script
 	verify []verify.Verifier
 	bounds journal.Bounds
+	before []journal.Entry // what an earlier process has left in the journal
 	events []journal.Event
 }
 
 func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 	t.Helper()
 	registry, err := tool.NewRegistry(act{r.world, "Look", effect.Read, ""}, act{r.world, "Change", effect.Write, ""},
-		act{r.world, "Send", effect.Connect, ""}, act{r.world, "TaskComplete", "", tool.Complete}, act{r.world, "ReportBlocker", "", tool.Blocker})
+		act{r.world, "Send", effect.Connect, ""}, act{r.world, "Burn", effect.Opaque, ""},
+		act{r.world, "TaskComplete", "", tool.Complete}, act{r.world, "ReportBlocker", "", tool.Blocker})
 	if err != nil {
 		t.Fatal(err)
 	}
-	log, opened, err := journal.Create(t.TempDir(), journal.NewRunID(), nil,
-		journal.Entry{Type: journal.TypeSessionStart, Payload: journal.SessionStart{Projection: projection.Version, System: "s", Tools: json.RawMessage("[]")}},
-		journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "do it"}})
+	log, opened, err := journal.Create(t.TempDir(), journal.NewRunID(), nil, append([]journal.Entry{
+		{Type: journal.TypeSessionStart, Payload: journal.SessionStart{Projection: projection.Version, System: "s", Tools: json.RawMessage("[]")}},
+		{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "do it"}}}, r.before...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +202,7 @@ func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 		Log: log, Client: r.model, Tools: registry, Place: tool.Place{Workspace: "/w", Dir: "/w"},
 		Judge:     judge,
 		Env:       func(effect.Grant) tool.Env { return nil },
-		Verifiers: r.verify, Tree: func(context.Context) (string, error) { return r.world.text, nil }, Bounds: r.bounds,
+		Verifiers: r.verify, Tree: r.world.tree, Bounds: r.bounds,
 		Observe: func(e journal.Event) { r.events = append(r.events, e) },
 		Sleep:   func(context.Context, time.Duration) error { return nil },
 	})
@@ -170,6 +217,8 @@ func judge(a policy.Action) policy.Decision {
 		switch e.Kind {
 		case effect.Write:
 			d.Class = effect.ClassReversible
+		case effect.Opaque:
+			d.Class = effect.ClassIrreversible
 		case effect.Connect:
 			d.Class, d.Verdict = effect.ClassExternal, effect.Ask
 		}
@@ -254,6 +303,12 @@ func TestOutcomes(t *testing.T) {
 		{name: "three refused completions end the run", replies: []model.Reply{bad, complete}, verify: named, exit: loop.ExitFailed, turns: 4},
 		{name: "a tree that changes during verification proves nothing", replies: []model.Reply{good, complete}, verify: slippery, exit: loop.ExitFailed, turns: 4,
 			heard: []string{"", "changed while it was being verified"}},
+		{name: "a change that is undone during verification is noticed", replies: []model.Reply{good, complete}, verify: undone, exit: loop.ExitFailed, turns: 4,
+			heard: []string{"", "changed while it was being verified"}},
+		{name: "a detected verifier proves nothing once the run has changed the tests", replies: []model.Reply{calls(call("Change", `{"to":"good tests"}`)), complete}, verify: detected, start: "bad", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 2},
+		{name: "a named verifier counts all the same", replies: []model.Reply{calls(call("Change", `{"to":"good tests"}`)), complete}, verify: named, start: "bad", exit: loop.ExitProved, standing: verify.Proved, turns: 2},
+		{name: "red and green on the same tree is no proof", replies: []model.Reply{calls(call("Change", `{"to":"bad"}`)), complete}, verify: moody, start: "bad", exit: loop.ExitFailed, turns: 4,
+			heard: []string{"", "the very same"}},
 		{name: "an answer needs no proof", replies: []model.Reply{says("42", message.StopEnd)}, verify: detected, start: "good", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 1},
 		{name: "a claim without TaskComplete is verified all the same", replies: []model.Reply{good, says("done", message.StopEnd)}, verify: named, exit: loop.ExitProved, standing: verify.Proved, turns: 3,
 			heard: []string{"", "Nothing is finished by saying so"}},
@@ -304,6 +359,10 @@ func TestOutcomes(t *testing.T) {
 
 func named(w *world) []verify.Verifier    { return []verify.Verifier{check{w: w, named: true}} }
 func detected(w *world) []verify.Verifier { return []verify.Verifier{check{w: w}} }
+func undone(w *world) []verify.Verifier {
+	return []verify.Verifier{check{w: w, named: true, after: func() { w.touched++ }}}
+}
+func moody(w *world) []verify.Verifier { return []verify.Verifier{&mood{}} }
 func slippery(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.text += " " }}}
 }
@@ -392,5 +451,203 @@ func TestInterrupt(t *testing.T) {
 	out, err := r.run(t, ctx)
 	if err != nil || out.Exit != loop.ExitInterrupted || w.runs != 0 {
 		t.Errorf("%+v, %v; the tool ran %d times", out, err, w.runs)
+	}
+}
+
+// look is a Look at something of its own, so that no two are the same.
+func look(n int) model.Reply { return calls(call("Look", fmt.Sprintf(`{"to":"%d"}`, n))) }
+
+// A model that is near a bound is told, once, before it is stopped there.
+func TestSoftThreshold(t *testing.T) {
+	var replies []model.Reply
+	for i := range 12 {
+		replies = append(replies, look(i))
+	}
+	r := &rig{world: &world{}, model: &script{replies: replies}, bounds: journal.Bounds{Turns: 10}}
+	out, err := r.run(t, t.Context())
+	if err != nil || out.Exit != loop.ExitBound || out.Turns != 10 {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	told := 0
+	for n := range r.model.asked {
+		if strings.Contains(r.said(n), "80 % of this run's turns is used") {
+			told++
+			if n != 8 {
+				t.Errorf("it was told at request %d", n)
+			}
+		}
+	}
+	if told != 1 {
+		t.Errorf("it was told %d times", told)
+	}
+}
+
+// Errors in a row are told before a person is called; a success in between makes them none.
+func TestErrorsInARow(t *testing.T) {
+	wrong := func(n int) model.Reply { return calls(call("Nonesuch", fmt.Sprintf(`{"n":%d}`, n))) }
+	var row []model.Reply
+	for i := range 8 {
+		row = append(row, wrong(i))
+	}
+	r := &rig{world: &world{}, model: &script{replies: row}}
+	out, err := r.run(t, t.Context())
+	if err != nil || out.Exit != loop.ExitWaiting && out.Exit != loop.ExitBound || out.Turns != 5 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if got := r.said(3); !strings.Contains(got, "3 calls in a row failed") && !strings.Contains(got, "same result 3 times") {
+		t.Errorf("after three errors the model was told %q", got)
+	}
+	r = &rig{world: &world{}, model: &script{replies: []model.Reply{wrong(0), wrong(1), look(0), calls(call("Look", `{"to":"nowhere"}`)), wrong(2), look(1), says("I give up", message.StopEnd)}}}
+	if out, err := r.run(t, t.Context()); err != nil || out.Turns != 7 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// A run in which nothing changes and nothing new is seen is told so, then handed to a person.
+func TestStandstill(t *testing.T) {
+	replies := []model.Reply{look(0), look(1), look(2)}
+	for i := range 9 { // round and round, slowly enough to be no repetition
+		replies = append(replies, look(i%3), says("hm", message.StopLength))
+	}
+	r := &rig{world: &world{}, model: &script{replies: replies}}
+	out, err := r.run(t, t.Context())
+	if err != nil || out.Exit == loop.ExitUnverified || out.Turns > 14 {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// Time is a bound for what runs, too: a call that never returns is stopped, and the run pauses.
+func TestTimeBound(t *testing.T) {
+	r := &rig{world: &world{stuck: true}, model: &script{replies: []model.Reply{look(0)}}, bounds: journal.Bounds{WallMS: 300}}
+	out, err := r.run(t, t.Context())
+	if err != nil || out.Exit != loop.ExitBound || !strings.Contains(out.Reason, "--timeout") {
+		t.Errorf("%+v, %v", out, err)
+	}
+}
+
+// Calls that only read run side by side: each of these waits for another one. Their results are in order.
+func TestReadsRunSideBySide(t *testing.T) {
+	both := calls(call("Look", `{"to":"1"}`), message.Block{Kind: message.KindCall, Call: &message.ToolCall{ID: "other", Name: "Look", Args: json.RawMessage(`{"to":"2"}`)}})
+	r := &rig{world: &world{meet: make(chan struct{})}, model: &script{replies: []model.Reply{both, says("seen", message.StopEnd)}}, bounds: journal.Bounds{WallMS: 60_000}}
+	out, err := r.run(t, t.Context())
+	if err != nil || out.Exit != loop.ExitUnverified {
+		t.Fatalf("%+v, %v", out, err)
+	}
+	if got := r.said(1); !strings.HasPrefix(got, "tree: 1tree: 2") {
+		t.Errorf("the results came as %q", got)
+	}
+}
+
+// What a dead process left open is settled before the model is asked again: a reading call runs again, any
+// other has an unknown outcome, and one that was never recorded takes its ordinary way.
+func TestOpenCallsAreSettled(t *testing.T) {
+	asked := []message.Block{
+		{Kind: message.KindCall, Call: &message.ToolCall{ID: "read", Name: "Look", Args: json.RawMessage(`{}`)}},
+		{Kind: message.KindCall, Call: &message.ToolCall{ID: "wrote", Name: "Change", Args: json.RawMessage(`{"to":"bad"}`)}},
+		{Kind: message.KindCall, Call: &message.ToolCall{ID: "never", Name: "Change", Args: json.RawMessage(`{"to":"good"}`)}},
+	}
+	recorded := func(id, name, args string, class effect.Class, replay tool.Replay) journal.Entry {
+		return journal.Entry{Type: journal.TypeToolRequest, Turn: 1, Payload: journal.ToolRequest{CallID: id, Tool: name, Args: json.RawMessage(args), Class: class,
+			Replay: string(replay), Permission: journal.Permission{Verdict: effect.Allow}, Grant: effect.Grant{Workspace: effect.ReadOnly}}}
+	}
+	r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("I see", message.StopEnd), says("done", message.StopEnd)}}, before: []journal.Entry{
+		{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Blocks: asked, Stop: message.StopToolUse}},
+		recorded("read", "Look", `{}`, effect.ClassRead, tool.Pure),
+		recorded("wrote", "Change", `{"to":"bad"}`, effect.ClassReversible, tool.OpaqueCall),
+	}}
+	out, err := r.run(t, t.Context())
+	if err != nil || out.Exit != loop.ExitUnverified || r.world.text != "good" || r.world.runs != 2 {
+		t.Fatalf("%+v, %v; the tree is %q after %d runs", out, err, r.world.text, r.world.runs)
+	}
+	got := r.said(0)
+	for _, want := range []string{"tree: old", "outcome unknown", "written"} {
+		if !strings.Contains(got, want) {
+			t.Errorf("the model was told %q, which lacks %q", got, want)
+		}
+	}
+}
+
+// An effect that nothing takes back happens once in a step, however the call is spelt; where it is known to have failed,
+// it may be tried again.
+func TestNothingIrreversibleTwice(t *testing.T) {
+	burn := func(to string) model.Reply { return calls(call("Burn", to)) }
+	for name, c := range map[string]struct {
+		replies []model.Reply
+		runs    int
+		told    string
+	}{
+		"the same":         {[]model.Reply{burn(`{"to":"ash"}`), burn(`{"to":"ash"}`)}, 1, "tree: oldash"},
+		"spelt otherwise":  {[]model.Reply{burn(`{"to":"ash"}`), burn(` { "to" : "\u0061sh" } `)}, 1, "not run again: call cBurn_0"},
+		"another":          {[]model.Reply{burn(`{"to":"ash"}`), burn(`{"to":"dust"}`)}, 2, "tree: olddust"},
+		"one that failed":  {[]model.Reply{burn(`{"to":"nowhere"}`), burn(`{"to":"nowhere"}`)}, 2, "there is no nowhere"},
+		"one that repeats": {[]model.Reply{calls(call("Look", `{}`)), calls(call("Look", `{}`))}, 2, "tree: old"},
+	} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: append(c.replies, says("done", message.StopEnd))}}
+		if _, err := r.run(t, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.said(2); r.world.runs != c.runs || !strings.Contains(got, c.told) {
+			t.Errorf("%s: %d runs, and the model was told %q", name, r.world.runs, got)
+		}
+		for _, e := range r.events {
+			var p journal.ToolRequest
+			if e.Type != journal.TypeToolRequest || e.Decode(&p) != nil {
+				continue
+			}
+			if (p.Key != "") != (p.Tool == "Burn") {
+				t.Errorf("%s: %s has the key %q", name, p.Tool, p.Key)
+			}
+		}
+	}
+}
+
+// An irreversible call of unknown outcome stops the run until a person has spoken, however often it is resumed; what
+// they said stands behind the results, so that the history is one that a provider takes.
+func TestAPersonSaysWhetherItHappened(t *testing.T) {
+	open := []journal.Entry{
+		{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Stop: message.StopToolUse, Blocks: []message.Block{
+			{Kind: message.KindCall, Call: &message.ToolCall{ID: "b", Name: "Burn", Args: json.RawMessage(`{}`)}}}}},
+		{Type: journal.TypeToolRequest, Turn: 1, Payload: journal.ToolRequest{CallID: "b", Tool: "Burn", Args: json.RawMessage(`{}`), Class: effect.ClassIrreversible,
+			Replay: string(tool.OpaqueCall), Key: "k", Permission: journal.Permission{Verdict: effect.Allow}, Summary: "burn it"}},
+	}
+	settled := journal.Entry{Type: journal.TypeToolResult, Turn: 1, Payload: journal.ToolResult{CallID: "b", Status: "error", Code: string(tool.Interrupted)}}
+	word := journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "it did, go on"}}
+	for name, c := range map[string]struct {
+		before []journal.Entry
+		exit   loop.Exit
+	}{
+		"just killed":                      {open, loop.ExitWaiting},
+		"killed, settled, killed again":    {append(slices.Clone(open), settled), loop.ExitWaiting},
+		"a person spoke":                   {append(slices.Clone(open), word), loop.ExitUnverified},
+		"a person spoke after it was said": {append(slices.Clone(open), settled, word), loop.ExitUnverified},
+	} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("done", message.StopEnd)}}, before: c.before}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != c.exit || r.world.runs != 0 {
+			t.Errorf("%s: %+v, %v, %d runs", name, out, err, r.world.runs)
+		}
+		if c.exit == loop.ExitWaiting {
+			if len(r.model.asked) > 0 || !strings.Contains(out.Reason, "burn it") {
+				t.Errorf("%s: the model was asked %d times; %s", name, len(r.model.asked), out.Reason)
+			}
+			continue
+		}
+		messages := r.model.asked[0].Messages
+		if n := len(messages); messages[n-2].Blocks[0].Result == nil || messages[n-1].Blocks[0].Text != "it did, go on" {
+			t.Errorf("%s: the history is %+v", name, messages)
+		}
+	}
+}
+
+// A process that died right after a reply that was cut, or refused, leaves calls that must never run.
+func TestCutCallsAreNotRunOnResume(t *testing.T) {
+	for _, stop := range []message.StopReason{message.StopLength, message.StopPause, message.StopRefusal} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("I see", message.StopEnd)}}, before: []journal.Entry{
+			{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Blocks: good.Blocks, Stop: stop}},
+		}}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != loop.ExitUnverified || r.world.text != "old" || r.world.runs != 0 || !strings.Contains(r.said(0), "not executed") {
+			t.Errorf("%s: %+v, %v; the tree is %q; the model was told %q", stop, out, err, r.world.text, r.said(0))
+		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"syscall"
 	"time"
 
 	"belay/internal/projection"
@@ -21,12 +22,13 @@ type session struct {
 	guard *guard
 	turns int // number of the running turn, from 1; it counts through all sessions
 
-	base    string          // digest of the tree before the run's first act; "" until there is one
+	base    verify.Tree     // before the run's first act; without a digest until there is one
 	red     map[string]bool // whether a detected verifier failed on it
-	keep    keeper          // what the next reader must know
-	refused int             // completions that the verifiers refused
-	urged   bool            // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool            // an empty reply was asked to go on
+	once    once
+	keep    keeper // what the next reader must know
+	refused int    // completions that the verifiers refused
+	urged   bool   // a reply without a call was answered with "use TaskComplete"
+	goneOn  bool   // an empty reply was asked to go on
 }
 
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
@@ -44,6 +46,9 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeLeft(), errTimeUp)
 	defer cancel()
 	out, err := s.settleOpen(ctx)
+	if out == nil && err == nil {
+		out = s.askWhetherItHappened()
+	}
 	for {
 		if out == nil && err == nil {
 			out, err = s.turn(ctx)
@@ -83,6 +88,8 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 		return &Outcome{Exit: ExitInterrupted, Reason: "interrupted"}, nil
 	case errors.As(err, &modelErr) && modelErr.Class == model.Script:
 		return &Outcome{Exit: ExitFault, Reason: modelErr.Error()}, err
+	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
+		return &Outcome{Exit: ExitEnvironment, Reason: "the disk cannot be used: " + err.Error()}, err
 	case errors.As(err, &modelErr):
 		return &Outcome{Exit: ExitEnvironment, Reason: "the model cannot be used: " + modelErr.Error()}, nil
 	}
@@ -137,7 +144,7 @@ func (s *session) took(events []journal.Event, err error) error {
 }
 
 func (s *session) apply(e journal.Event) error {
-	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.remember(e))
+	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.once.apply(e), s.remember(e))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
@@ -170,7 +177,7 @@ func (s *session) remember(e journal.Event) error {
 			return err
 		}
 		if p.Tree != "" {
-			s.base = p.Tree
+			s.base = verify.Tree{Digest: p.Tree, Tests: p.Tests}
 		}
 	}
 	return nil
@@ -187,26 +194,27 @@ func (s *session) progress(format string, args ...any) {
 	}
 }
 
-// keepBase looks at the tree before the first action that may change it, and returns its digest: a verifier
-// that belay detected by itself proves something only if it was red before.
-func (s *session) keepBase(ctx context.Context) (string, error) {
+// keepBase looks at the tree before the first action that may change it: a verifier that belay detected by
+// itself proves something only if it was red before.
+func (s *session) keepBase(ctx context.Context) (verify.Tree, error) {
+	s.progress("reading the tree before any change")
 	tree, err := s.Tree(ctx)
 	if err != nil {
-		return "", fmt.Errorf("digest of the tree: %w", err)
+		return tree, fmt.Errorf("look at the tree: %w", err)
 	}
 	for _, v := range s.Verifiers {
 		if _, known := s.red[v.Name()]; v.Named() || known {
 			continue
 		}
 		if _, _, err := s.verify(ctx, v, true); err != nil {
-			return "", err
+			return tree, err
 		}
 	}
 	return tree, ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
 }
 
-// verify runs one verifier and records its report and the digest of the tree that it saw.
-func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, string, error) {
+// verify runs one verifier and records its report and the tree that it saw.
+func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, verify.Tree, error) {
 	where := "the tree"
 	if onBase {
 		where = "the tree before any change"
@@ -214,14 +222,14 @@ func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (v
 	s.progress("verifying %s: %s", where, v.Name())
 	tree, err := s.Tree(ctx)
 	if err != nil {
-		return verify.Report{}, "", fmt.Errorf("digest of the tree: %w", err)
+		return verify.Report{}, tree, fmt.Errorf("look at the tree: %w", err)
 	}
 	report, err := v.Verify(ctx)
 	if err != nil {
-		return report, "", fmt.Errorf("verifier %q: %w", v.Name(), err)
+		return report, tree, fmt.Errorf("verifier %q: %w", v.Name(), err)
 	}
 	return report, tree, s.record(s.entry(journal.TypeVerify, journal.Verify{
 		Verifier: v.Name(), Named: v.Named(), Base: onBase, OK: report.OK, Exit: report.Exit, Summary: report.Summary,
-		Output: report.Output, LogHash: report.LogHash, Tree: tree, Sandbox: report.Sandbox, DurationMS: report.Duration.Milliseconds(),
+		Output: report.Output, LogHash: report.LogHash, Tree: tree.Digest, Sandbox: report.Sandbox, DurationMS: report.Duration.Milliseconds(),
 	}))
 }

@@ -2,9 +2,9 @@ package loop
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -80,7 +80,7 @@ func (st step) parallel() bool {
 
 // prepare plans a call and has it judged. Nothing is done and nothing recorded.
 func (s *session) prepare(call message.ToolCall) (step, error) {
-	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: argsOf(call)}}
+	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args}}
 	t, plan, err := s.plan(call)
 	var mistake *tool.Mistake
 	if errors.As(err, &mistake) {
@@ -101,6 +101,13 @@ func (s *session) prepare(call message.ToolCall) (step, error) {
 		return st, nil
 	}
 	st.request.Grant = decision.Grant
+	if serious(st.request) {
+		st.request.Key = s.once.key(s.Log.RunID(), call)
+		if why := s.once.again(st.request); why != nil {
+			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "once", By: "harness", Reason: "the same effect was had before in this step"}
+			st.why, st.request.Grant = why, effect.Grant{}
+		}
+	}
 	return st, nil
 }
 
@@ -129,12 +136,12 @@ func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, err
 
 // perform records the requests, runs them, and records what came of them: one call, or several that only read.
 func (s *session) perform(ctx context.Context, batch []step) error {
-	if batch[0].request.Class >= effect.ClassReversible && s.base == "" {
+	if batch[0].request.Class >= effect.ClassReversible && s.base.Digest == "" {
 		tree, err := s.keepBase(ctx)
 		if err != nil {
 			return err
 		}
-		batch[0].request.Tree = tree
+		batch[0].request.Tree, batch[0].request.Tests = tree.Digest, tree.Tests
 	}
 	requests := make([]journal.Entry, len(batch))
 	for i, st := range batch {
@@ -211,6 +218,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		CallID: callID, Status: string(r.Status), Summary: r.Summary, Text: text, Truncated: cut,
 		Size: max(r.Stats.Bytes, int64(len(r.Text))), DurationMS: r.Stats.Duration.Milliseconds(),
 		Exit: r.Stats.Exit, Denied: r.Stats.Denied, Read: r.Context.Read, Wrote: r.Context.Wrote,
+		Hashes: s.hashes(r.Context),
 	}
 	if r.Error != nil {
 		result.Code = string(r.Error.Code)
@@ -225,6 +233,23 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 	return s.entry(journal.TypeToolResult, result), nil
 }
 
+// hashes says what the files that a call read or wrote are now, so that a resume can tell which of them changed since.
+func (s *session) hashes(c tool.Context) map[string]string {
+	if s.Hash == nil {
+		return nil
+	}
+	var found map[string]string
+	for _, path := range slices.Concat(c.Read, c.Wrote) {
+		if hash := s.Hash(path); hash != "" {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[path] = hash
+		}
+	}
+	return found
+}
+
 // refuse records a call that does not run together with the result that says why.
 func (s *session) refuse(request journal.ToolRequest, why tool.Failure) error {
 	outcome, err := s.outcome(request.CallID, tool.Spec{}, tool.Fail(why))
@@ -237,21 +262,13 @@ func (s *session) refuse(request journal.ToolRequest, why tool.Failure) error {
 // refuseAll refuses every call of a reply that must not be executed.
 func (s *session) refuseAll(calls []message.ToolCall, why tool.Failure) error {
 	for _, call := range calls {
-		request := journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: argsOf(call),
+		request := journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args,
 			Permission: journal.Permission{Verdict: effect.Deny, Rule: "stop", By: "harness", Reason: why.Message}}
 		if err := s.refuse(request, why); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-// argsOf is the call's arguments where they are JSON at all: only then can a line of JSON hold them.
-func argsOf(call message.ToolCall) json.RawMessage {
-	if !json.Valid(call.Args) {
-		return json.RawMessage(`{}`)
-	}
-	return call.Args
 }
 
 // denied is what a model reads of a refusal.

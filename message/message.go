@@ -74,6 +74,15 @@ const (
 	StopError   StopReason = "error"    // the stream broke
 )
 
+// Known says whether it is one of the reasons above.
+func (s StopReason) Known() bool {
+	switch s {
+	case StopEnd, StopToolUse, StopLength, StopRefusal, StopPause, StopError:
+		return true
+	}
+	return false
+}
+
 // Text makes a text block.
 func Text(s string) Block { return Block{Kind: KindText, Text: s} }
 

@@ -4,6 +4,7 @@ package model
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"iter"
 
 	"belay/message"
@@ -116,8 +117,13 @@ func Collect(stream iter.Seq2[Event, error], observe func(Event)) (Reply, error)
 			r.Stop, done = ev.Stop, true
 		}
 	}
-	if !done {
+	switch {
+	case !done:
 		return Reply{}, &Error{Class: Transient, Message: "the stream ended before the reply did"}
+	case r.Stop == message.StopError:
+		return Reply{}, &Error{Class: Transient, Message: "the reply broke off"}
+	case !r.Stop.Known():
+		return Reply{}, &Error{Class: Environment, Message: fmt.Sprintf("the reply ended with the unknown stop reason %q, so nothing in it can be executed", r.Stop)}
 	}
 	return r, nil
 }

@@ -32,7 +32,7 @@ func ParseSpec(text string) (Spec, error) {
 		return s, nil
 	case "anthropic", "openai":
 	default:
-		return Spec{}, fmt.Errorf("model %q has the unknown provider %q: write %s", text, provider, SpecForms)
+		return Spec{}, fmt.Errorf("unknown model %q: no provider is called %q; write %s", text, provider, SpecForms)
 	}
 	if i := max(strings.LastIndex(rest, "@http://"), strings.LastIndex(rest, "@https://")); i >= 0 {
 		s.Name, s.BaseURL = rest[:i], strings.TrimRight(rest[i+1:], "/")

@@ -26,7 +26,7 @@ func TestParseSpec(t *testing.T) {
 		{text: "openai:", fail: "no usable name"},
 		{text: "openai:@http://127.0.0.1:1", fail: "no usable name"},
 		{text: "openai:a b", fail: "no usable name"},
-		{text: "gemini:x", fail: `unknown provider "gemini"`},
+		{text: "gemini:x", fail: `unknown model "gemini:x"`},
 		{text: "openai:m@127.0.0.1:11434", fail: "openai:m@http://127.0.0.1:11434"},
 		{text: "openai:m@http://", fail: "which is none"},
 		{text: "openai:m@http://u:secret@h/v1", fail: "password"},

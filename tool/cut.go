@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -16,7 +17,9 @@ const MaxErrorLines = 50
 // headShare is the head's part of a budget when both ends stay, in percent; the tail holds the outcome and gets the rest.
 const headShare = 60
 
-var errorLine = regexp.MustCompile(`(?i)\b(error|fatal|fail(ed|ure)?|panic|exception|traceback|undefined|cannot|denied|not found|no such file|segmentation fault)\b|^--- FAIL|^E\s`)
+var errorLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)\b(error|fatal|fail(ed|ure)?|panic|exception|traceback|undefined|cannot|denied|not found|no such file|segmentation fault)\b|^--- FAIL|^E\s`)
+})
 
 // CutText shortens a text to about budget tokens in whole lines and says honestly what is missing: how many lines
 // and bytes, and that up to MaxErrorLines error-looking lines of the missing part stay. A text within the
@@ -32,6 +35,16 @@ func CutText(text string, budget int, cut Cut) (short string, truncated bool) {
 	lines := strings.SplitAfter(text, "\n")
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
+	}
+	// One long line must not push out everything else, nor be left out whole: it is cut by itself first.
+	for i, line := range lines {
+		if longest := limit / 3; len(line) > longest {
+			whole, end := strings.CutSuffix(line, "\n")
+			lines[i] = cutLine(whole, longest-longest/4, cut)
+			if end {
+				lines[i] += "\n"
+			}
+		}
 	}
 	// A quarter is kept back for error lines of the middle and the marker.
 	room := limit - limit/4
@@ -87,7 +100,7 @@ func writeMissing(b *strings.Builder, middle []string, room int) {
 	var kept []string
 	for _, line := range middle {
 		size += len(line)
-		if !errorLine.MatchString(line[:min(len(line), 400)]) {
+		if !errorLine().MatchString(line[:min(len(line), 400)]) {
 			continue
 		}
 		errors++

@@ -57,6 +57,17 @@ func TestCutTextCutsInsideOneLongLine(t *testing.T) {
 	}
 }
 
+// A line that is too long by itself still shows its ends, whatever stands beside it.
+func TestCutTextShowsALongLineBesideShortOnes(t *testing.T) {
+	long := "start" + strings.Repeat("x", 100_000) + "end"
+	for _, cut := range []Cut{CutBoth, CutHead, CutTail} {
+		short, truncated := CutText(long+"\n[exit 0]\n", 100, cut)
+		if !truncated || len(short) > 500 || !strings.Contains(short, "xxxxx") || !strings.Contains(short, "of this line left out") {
+			t.Errorf("%s: %q", cut, short)
+		}
+	}
+}
+
 func TestCutTextCountsErrorsThatDoNotFit(t *testing.T) {
 	s := numbers(1000) + strings.Repeat("error: again\n", 500) + numbers(1000)
 	short, _ := CutText(s, 1000, CutBoth)

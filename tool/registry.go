@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/google/jsonschema-go/jsonschema"
 )
@@ -24,7 +25,7 @@ type entry struct {
 	schema *jsonschema.Resolved
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_-]{0,63}$`) })
 
 // NewRegistry checks the tools' declarations: names are unique and such as every provider takes, each has a
 // description and a replay declaration, each schema is an object that names all its arguments.
@@ -46,7 +47,7 @@ func NewRegistry(tools ...Tool) (*Registry, error) {
 }
 
 func checkSpec(spec Spec) (*jsonschema.Resolved, error) {
-	if !toolName.MatchString(spec.Name) {
+	if !toolName().MatchString(spec.Name) {
 		return nil, errors.New("a tool's name is a letter and then letters, digits, _ and -, at most 64 in all")
 	}
 	if strings.TrimSpace(spec.Description) == "" {
@@ -276,13 +277,13 @@ func jsonType(v any) string {
 	return "object" + short
 }
 
-var validating = regexp.MustCompile(`validating (root|/[^:]*): `)
+var validating = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`validating (root|/[^:]*): `) })
 
 // plainSchemaError takes the library's own prefixes off, keeping the argument's name.
 func plainSchemaError(err error) string {
 	msg := strings.ReplaceAll(err.Error(), "/properties/", "/")
-	return validating.ReplaceAllStringFunc(msg, func(m string) string {
-		where := strings.TrimPrefix(validating.FindStringSubmatch(m)[1], "/")
+	return validating().ReplaceAllStringFunc(msg, func(m string) string {
+		where := strings.TrimPrefix(validating().FindStringSubmatch(m)[1], "/")
 		if where == "root" {
 			return ""
 		}

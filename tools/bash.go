@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -94,6 +95,14 @@ func known(place tool.Place, target string) bool {
 // for a terminal.
 var environment = []string{"BASH_ENV=", "ENV=", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "TERM=dumb"}
 
+// withKey gives programs that can use it the idempotency key of a call that has one.
+func withKey(call tool.Call) []string {
+	if call.Key == "" {
+		return environment
+	}
+	return append(slices.Clone(environment), "BELAY_IDEMPOTENCY_KEY="+call.Key)
+}
+
 // program is the interpreter's command line. Where there is no bash, sh runs the lines that both read alike.
 func program(text string, lookPath func(string) (string, error)) ([]string, error) {
 	if _, err := lookPath("bash"); err == nil {
@@ -120,7 +129,7 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 		timeout = min(time.Duration(args.TimeoutMS)*time.Millisecond, maxTimeout)
 	}
 	output := tool.NewCapture(tool.CaptureLimit)
-	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: environment, Output: output, Timeout: timeout})
+	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: withKey(call), Output: output, Timeout: timeout})
 	switch {
 	case errors.Is(err, tool.ErrDenied):
 		return tool.Failf(tool.Denied, "Read with the file tools instead, or call ReportBlocker.", "the command cannot be started here: %v", err), nil
@@ -151,7 +160,8 @@ func bashResult(place tool.Place, output *tool.Capture, exit tool.Exit, timeout 
 	r := tool.Result{
 		Status:  tool.Success,
 		Summary: fmt.Sprintf("%s · %s", ended, plural(lines, "line")),
-		Text:    fmt.Sprintf("%s[%s · %.1fs · cwd %s]", text, ended, exit.Duration.Seconds(), place.Dir),
+		// No duration: it stands in the envelope. What the model reads is the same for the same run.
+		Text:    fmt.Sprintf("%s[%s · cwd %s]", text, ended, place.Dir),
 		Stats:   tool.Stats{Duration: exit.Duration, Bytes: output.Total(), Exit: &code, Denied: exit.Denied},
 		Context: tool.Context{Dir: place.Dir},
 	}

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"belay/tool"
 )
@@ -54,11 +55,13 @@ func fileError(env tool.Env, path string, err error) (tool.Result, error) {
 		return notFound(env, path), nil
 	case errors.Is(err, fs.ErrPermission):
 		return tool.Failf(tool.Denied, "The file's permissions do not allow it. Call ReportBlocker if the task needs it.", "%s: permission denied", shown), nil
-	case strings.Contains(err.Error(), "not a directory"):
+	case errors.Is(err, syscall.EROFS):
+		return tool.Failf(tool.Denied, "Nothing can be changed here: answer from what you can read, or call ReportBlocker.", "%s lies on a file system that is read-only", shown), nil
+	case errors.Is(err, syscall.ENOTDIR):
 		return tool.Failf(tool.NotFound, "A part of the path is a file. Look at its folder with LS.", "%s does not exist", shown), nil
-	case strings.Contains(err.Error(), "is a directory"):
+	case errors.Is(err, syscall.EISDIR):
 		return tool.Failf(tool.Unsupported, "Use LS to see what is in it.", "%s is a directory", shown), nil
-	case strings.Contains(err.Error(), "file name too long"), strings.Contains(err.Error(), "invalid argument"):
+	case errors.Is(err, syscall.ENAMETOOLONG), errors.Is(err, syscall.EINVAL):
 		return tool.Failf(tool.InvalidArguments, "Check the path.", "%.80s…: %s", shown, "this cannot be the path of a file"), nil
 	}
 	return tool.Result{}, fmt.Errorf("access to %s: %w", path, err)
@@ -110,8 +113,14 @@ func badPath(path string) error {
 	if strings.ContainsRune(path, 0) {
 		return tool.Mistakef(tool.InvalidArguments, "Give a path without NUL characters.", "the path holds a NUL character")
 	}
+	if len(path) > maxPath {
+		return tool.Mistakef(tool.InvalidArguments, "Give a shorter path.", "a path of %d bytes is longer than most programs can take (%d)", len(path), maxPath)
+	}
 	return nil
 }
+
+// maxPath is the longest path in bytes that a tool takes: what Linux takes in one call is a little more.
+const maxPath = 4000
 
 // shownName is a file's name or path on one line, whatever characters it holds.
 func shownName(s string) string {

@@ -36,3 +36,10 @@ const (
 	NoRegression Standing = "no regression" // a detected verifier was green before and after
 	Unverified   Standing = "unverified"    // nothing checked it
 )
+
+// Tree is what the files under verification were at one moment.
+type Tree struct {
+	Digest string            // of every file's path, kind, mode and content
+	Stamp  string            // of every file's size and times: another one where a change was undone
+	Tests  map[string]string // the files that decide what passes: path -> SHA-256 of the content, hex
+}

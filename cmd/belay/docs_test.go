@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"errors"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -12,6 +13,8 @@ import (
 	"testing"
 
 	"belay/internal/demo"
+	"belay/model/rehearsal"
+	"belay/model/rehearsal/serve"
 )
 
 // TestDocs runs every command that a document shows in a block marked sh, in the order in which they stand:
@@ -27,6 +30,12 @@ func TestDocs(t *testing.T) {
 		t.Fatalf("%v: %s", err, out)
 	}
 	goEnv := goEnvironment(t, "GOMODCACHE", "GOCACHE")
+	script, err := rehearsal.Parse(demo.ScriptName, demo.Script())
+	if err != nil {
+		t.Fatal(err)
+	}
+	provider := httptest.NewServer(serve.New(script)) // what the documents call a model is the demo's script over HTTP
+	defer provider.Close()
 	for _, document := range documents(t, root) {
 		commands := shown(t, document)
 		if len(commands) == 0 {
@@ -39,16 +48,15 @@ func TestDocs(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
 			workspace := filepath.Join(home, "project")
-			if err := demo.Unpack(workspace); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(workspace, "script.yaml"), demo.Script(), 0o644); err != nil {
-				t.Fatal(err)
-			}
+			unpack(t, workspace)
 			env := append(os.Environ(), goEnv...)
 			env = append(env, "HOME="+home, "BELAY_HOME="+filepath.Join(home, "state"), "XDG_CONFIG_HOME=", "XDG_STATE_HOME=",
-				"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1")
+				"PATH="+bin+string(os.PathListSeparator)+os.Getenv("PATH"), "NO_COLOR=1",
+				"ANTHROPIC_API_KEY=none", "ANTHROPIC_BASE_URL="+provider.URL, "OPENAI_API_KEY=none", "OPENAI_BASE_URL="+provider.URL+"/v1")
 			for _, c := range commands {
+				if strings.HasPrefix(c.line, "belay run ") {
+					unpack(t, workspace) // each run finds the bug anew
+				}
 				run := exec.Command("sh", "-c", c.line)
 				run.Env, run.Dir = env, workspace
 				if strings.Contains(c.line, "./cmd/belay") {
@@ -66,6 +74,20 @@ func TestDocs(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// unpack puts the demo's project and its script where the commands run.
+func unpack(t *testing.T, workspace string) {
+	t.Helper()
+	if err := os.RemoveAll(workspace); err != nil {
+		t.Fatal(err)
+	}
+	if err := demo.Unpack(workspace); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(workspace, "script.yaml"), demo.Script(), 0o644); err != nil {
+		t.Fatal(err)
 	}
 }
 

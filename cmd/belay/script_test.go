@@ -57,7 +57,7 @@ func TestScripts(t *testing.T) {
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits, "json": jsonValue, "setjson": setJSON, "flip": flip, "await": await, "copymodule": copyModule, "replace": replace, "fetch": fetch,
+			"exits": exits, "json": jsonValue, "setjson": setJSON, "flip": flip, "await": await, "copymodule": copyModule, "replace": replace, "fetch": fetch, "array": array, "same": same,
 		},
 	})
 }
@@ -97,7 +97,7 @@ func sandboxAvailable(dir string) (bool, error) {
 		return false, fmt.Errorf("the probe printed %q: %w", out, err)
 	}
 	log, err := os.ReadFile(filepath.Join(run.Dir, "journal.jsonl"))
-	return !strings.Contains(string(log), `"type":"degraded"`), err
+	return !strings.Contains(string(log), `"component":"sandbox"`), err
 }
 
 // exits CODE PROGRAM ARG… runs a program that must exit with exactly that code.
@@ -168,6 +168,30 @@ func jsonValue(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	if re.MatchString(got) == neg {
 		ts.Fatalf("%s is %q, pattern %q (negated: %v)", args[1], got, args[2], neg)
+	}
+}
+
+// array FILE OUT makes one JSON array of a file with a JSON value a line.
+func array(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: array FILE OUT")
+	}
+	lines := strings.Split(strings.TrimSuffix(ts.ReadFile(args[0]), "\n"), "\n")
+	for i, line := range lines {
+		if !json.Valid([]byte(line)) {
+			ts.Fatalf("line %d is not JSON: %s", i+1, line)
+		}
+	}
+	ts.Check(os.WriteFile(ts.MkAbs(args[1]), []byte("["+strings.Join(lines, ",\n")+"]"), 0o644))
+}
+
+// same NAME NAME compares two environment variables.
+func same(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: same NAME NAME")
+	}
+	if a, b := ts.Getenv(args[0]), ts.Getenv(args[1]); a == "" || a != b {
+		ts.Fatalf("%s and %s differ:\n%s\n%s", args[0], args[1], a, b)
 	}
 }
 

@@ -32,9 +32,9 @@ func (f *boundFlags) register(flags *pflag.FlagSet, defaults journal.Bounds) {
 		return text + " (default " + value + ")"
 	}
 	flags.IntVar(&f.turns, "max-turns", 0, usage("stop after `N` turns", strconv.Itoa(defaults.Turns)))
-	flags.Int64Var(&f.tokens, "max-tokens", 0, usage("stop after `N` tokens, read and written,", strconv.FormatInt(defaults.Tokens, 10)))
+	flags.Int64Var(&f.tokens, "max-tokens", 0, usage("stop after `N` tokens read and written", strconv.FormatInt(defaults.Tokens, 10)))
 	flags.Float64Var(&f.usd, "budget-usd", 0, usage("stop after `X` US dollars", defaults.Money.String()))
-	flags.DurationVar(&f.timeout, "timeout", 0, usage("stop after a `duration` of work, like 10m,", shortDuration(wall(defaults))))
+	flags.DurationVar(&f.timeout, "timeout", 0, usage("stop after a `duration` of work such as 10m", shortDuration(wall(defaults))))
 }
 
 // bounds refuses what cannot be meant. A bound that was given as 0 would otherwise be the default one.

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belay/harness"
+	"belay/internal/config"
 	"belay/internal/render"
 	"belay/loop"
 	"belay/model"
@@ -28,12 +29,15 @@ type app struct {
 	run      starter
 	resume   func(ctx context.Context, runID string, cfg harness.Config) (harness.Result, error)
 	home     func() (string, error)
-	begun    bool // a command has begun: what failed before that is how it was called
+	userDir  func() (string, error) // of the person's own configuration
+	environ  []string               // as os.Environ
+	begun    bool                   // a command has begun: what failed before that is how it was called
 }
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, resume: harness.Resume, home: harness.DefaultHome}
+	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, resume: harness.Resume, home: harness.DefaultHome, environ: os.Environ(),
+		userDir: func() (string, error) { return config.UserDir(os.Getenv) }}
 	return a.main(ctx, args)
 }
 
@@ -146,7 +150,9 @@ func (a *app) root() *cobra.Command {
 		Long: `belay runs a tool-calling model in a loop that you can trust. Every action is judged by a policy, contained by
 a sandbox and recorded in a journal. "Finished" means proved by belay, never claimed by the model.`,
 		Example: `  belay demo                                   watch a run from start to proof; needs no model and no network
-  belay run "make the tests pass" --model rehearsal:script.yaml
+  belay doctor                                 see what works on this machine
+  belay run "make the tests pass"              work on a task in this folder
+  belay resume last --max-turns 80             go on with a run that was paused
   belay show last                              read what happened`,
 		SilenceUsage:  true,
 		SilenceErrors: true,
@@ -158,8 +164,10 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
-		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.policyCommand(), a.doctorCommand(), a.versionCommand())
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
+		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.policyCommand(), a.doctorCommand(),
+		a.versionCommand())
+	root.SetHelpFunc(a.help)
 	root.SetHelpCommand(a.helpCommand())
 	root.InitDefaultCompletionCmd()
 	if completion, _, err := root.Find([]string{"completion"}); err == nil {

@@ -84,7 +84,8 @@ type shell struct {
 	run   func(context.Context, harness.Config) (harness.Result, error)
 	stdin string
 
-	resume func(context.Context, string, harness.Config) (harness.Result, error)
+	resume  func(context.Context, string, harness.Config) (harness.Result, error)
+	environ []string
 }
 
 func newShell(t *testing.T) *shell {
@@ -96,7 +97,8 @@ func newShell(t *testing.T) *shell {
 func (s *shell) do(want loop.Exit, args ...string) (stdout, stderr string) {
 	s.t.Helper()
 	var out, errs bytes.Buffer
-	a := &app{in: strings.NewReader(s.stdin), out: &out, err: &errs, run: s.run, resume: s.resume, home: func() (string, error) { return s.home, nil }}
+	a := &app{in: strings.NewReader(s.stdin), out: &out, err: &errs, run: s.run, resume: s.resume, home: func() (string, error) { return s.home, nil }, environ: s.environ,
+		userDir: func() (string, error) { return filepath.Join(s.home, "config"), nil }}
 	if got := a.main(s.t.Context(), args); got != int(want) {
 		s.t.Errorf("belay %q: exit %d, want %d\nstdout: %s\nstderr: %s", args, got, want, &out, &errs)
 	}
@@ -270,7 +272,7 @@ func TestRunGivesTheHarnessWhatWasAsked(t *testing.T) {
 	s.stdin = "\n the task \xff\n"
 	s.do(loop.ExitBound, "run", "-", "--model", "rehearsal:/f", "--verify", "a, b", "--verify", "c", "--workspace", "w", "--allow-wide-workspace",
 		"--mode", "Plan", "--tools", "Read, Grep", "--max-turns", "3", "--max-tokens", "4", "--budget-usd", "0.5", "--timeout", "1m")
-	got.Observe, got.Delta, got.Progress, got.Version = nil, nil, nil, ""
+	got.Observe, got.Delta, got.Progress, got.Rules, got.Version = nil, nil, nil, nil, ""
 	want := harness.Config{Task: "the task \uFFFD", Workspace: "w", AllowWide: true, Model: "rehearsal:/f", Verify: []string{"a, b", "c"}, Mode: "plan",
 		Only:   []string{"Read", "Grep"},
 		Bounds: journal.Bounds{Turns: 3, Tokens: 4, Money: message.USD(0.5), WallMS: 60_000}}
@@ -291,7 +293,7 @@ func TestResumeGivesTheHarnessWhatWasAsked(t *testing.T) {
 	}
 	s.stdin = "and then\n"
 	s.do(loop.ExitUnverified, "resume", "last", "-", "--model", "rehearsal:/g", "--verify", "v", "--budget-usd", "2")
-	got.Observe, got.Delta, got.Progress, got.Version = nil, nil, nil, ""
+	got.Observe, got.Delta, got.Progress, got.Rules, got.Version = nil, nil, nil, nil, ""
 	want := harness.Config{Task: "and then", Model: "rehearsal:/g", Verify: []string{"v"}, Bounds: journal.Bounds{Money: 2 * message.Dollar}}
 	if diff := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); diff != "" || id != run.RunID {
 		t.Errorf("run %s: %s", id, diff)
@@ -572,7 +574,8 @@ func TestUnreadRunIsStopped(t *testing.T) {
 	for _, flag := range []string{"--stream-json", "--json=false"} {
 		home := t.TempDir()
 		var canceled bool
-		a := &app{out: brokenPipe{}, err: io.Discard, in: strings.NewReader(""), home: func() (string, error) { return home, nil }}
+		a := &app{out: brokenPipe{}, err: io.Discard, in: strings.NewReader(""), home: func() (string, error) { return home, nil },
+			userDir: func() (string, error) { return filepath.Join(home, "config"), nil }}
 		a.run = func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 			result, err := record(home, loop.ExitInterrupted)(ctx, cfg)
 			canceled = ctx.Err() != nil

@@ -64,7 +64,8 @@ func (a *app) completeFlags(cmd *cobra.Command) {
 func completeModel(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
 	file, scripted := strings.CutPrefix(typed, "rehearsal:")
 	if !scripted {
-		return []string{"rehearsal:\ta scripted model, from a file"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
+		return []string{"anthropic:\ta model at Anthropic", "openai:\ta model at OpenAI; with @URL at a server that speaks like it",
+			"rehearsal:\ta scripted model, from a file"}, cobra.ShellCompDirectiveNoSpace | cobra.ShellCompDirectiveNoFileComp
 	}
 	var offers []string
 	for _, pattern := range []string{"*.yaml", "*.yml"} {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"belay/internal/config"
 	"belay/internal/keys"
 	"belay/internal/render"
 	"belay/internal/sandbox"
@@ -52,10 +53,11 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Say what works on this machine, what does not, and what to do about it",
 		Long: `Look at everything that a run in the current folder needs: the sandbox and what it holds, the state directory, the
-disk, programs, keys (by name, never their values), the model, and model servers on this machine. Each is ok, warn or
-fail, with advice. Exit 0 unless something makes runs impossible, then 7.`,
-		Example: "  belay doctor\n  belay doctor --json | jq '.findings[] | select(.status != \"ok\")'",
-		Args:    exactly(0, ""),
+disk, programs, keys (by name, never their values), model servers on this machine, settings and whether the project is
+trusted, and the model. Each is ok, warn or fail, with advice. Exit 0 unless something makes runs impossible, then 7.`,
+		Annotations: map[string]string{exitStatus: "0 runs are possible · 7 something makes them impossible · 2 usage"},
+		Example:     "  belay doctor\n  belay doctor --json | jq '.findings[] | select(.status != \"ok\")'",
+		Args:        exactly(0, ""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return a.doctor(cmd.Context(), asJSON)
 		},
@@ -80,10 +82,19 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 		d.add(stateFinding(home), diskFinding(home))
 	}
 	d.add(program("bash", "the model's shell commands run in it"), program("git", "what a run changed is easiest to see in a repository"))
+	s, notices, unset := a.settings("", config.Settings{})
 	for _, provider := range []string{"anthropic", "openai"} {
-		d.add(keyFinding(provider))
+		d.add(keyFinding(provider, s.KeyFiles))
 	}
-	d.add(serverFinding(<-servers))
+	local := <-servers
+	d.add(serverFinding(local))
+	if unset != nil {
+		d.add(finding{Name: "settings", Status: broken, Detail: unset.Error(), Advice: "mend it where it says"})
+	} else {
+		d.add(a.projectFinding())
+		d.add(settingFindings(s, notices)...)
+		d.add(modelFinding(s, local))
+	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -195,11 +206,11 @@ func program(name, why string) finding {
 }
 
 // keyFinding says whether a provider's key is there, by name alone.
-func keyFinding(provider string) finding {
+func keyFinding(provider string, files map[string]string) finding {
 	f := finding{Name: "key", Status: healthy}
-	_, err := keys.Find(provider, keys.Config{})
+	_, err := keys.Find(provider, keys.Config{Files: files})
 	switch name := keys.EnvName(provider); {
-	case errors.Is(err, keys.ErrMissing):
+	case errors.Is(err, keys.ErrMissing) && files[provider] == "":
 		f.Detail = "none for " + provider + " (" + name + ")"
 	case err != nil:
 		f.Status, f.Detail, f.Advice = weak, "the key for "+provider+" cannot be used", err.Error()

@@ -24,7 +24,8 @@ func TestMain(m *testing.M) {
 	if kind == "" {
 		os.Exit(m.Run())
 	}
-	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, home: func() (string, error) { return os.Getenv("BELAY_HOME"), nil }}
+	a := &app{in: os.Stdin, out: os.Stdout, err: os.Stderr, home: func() (string, error) { return os.Getenv("BELAY_HOME"), nil },
+		userDir: func() (string, error) { return os.Getenv("BELAY_HOME"), nil }}
 	a.run = func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 		if cfg.Progress != nil {
 			cfg.Progress("working")

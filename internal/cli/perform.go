@@ -130,7 +130,7 @@ func (a *app) quietly(ctx context.Context, cfg harness.Config, stream io.Writer,
 			return
 		}
 		var weak journal.Degraded
-		if e.Type == journal.TypeDegraded && e.Decode(&weak) == nil {
+		if e.Type == journal.TypeDegraded && e.Decode(&weak) == nil && weak.Component != "run" { // how it ends is in the result
 			for _, line := range render.Degraded(render.Detect(a.err, os.Getenv), weak) {
 				fmt.Fprintln(a.err, line)
 			}

@@ -29,6 +29,9 @@ func (a *app) policyCommand() *cobra.Command {
 		Long: `The policy judges every action: its effects give a class from 1 (reads) to 5 (configuration), and class, mode and the
 rules of permissions.yaml give the verdict: allow, ask or deny. Rules are read from /etc/belay, from the user's folder and from the
 project's .belay; a project that is not trusted can only tighten.`,
+		Example: `  belay policy explain "git push --force"
+  belay policy test
+  belay policy show`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
@@ -67,10 +70,10 @@ func (f *policyFlags) situation() (policy.Situation, tool.Place, []string, error
 		return s, tool.Place{}, nil, usagef("--sandbox is on or off, not %q", f.sandbox)
 	}
 	var err error
-	if s.Workspace, err = folder(f.cwd, os.Getwd); err != nil {
+	if s.Workspace, err = resolvedFolder(f.cwd, os.Getwd); err != nil {
 		return s, tool.Place{}, nil, usagef("--cwd: %w", err)
 	}
-	if s.Home, err = folder(f.home, os.UserHomeDir); err != nil {
+	if s.Home, err = resolvedFolder(f.home, os.UserHomeDir); err != nil {
 		return s, tool.Place{}, nil, usagef("--home: %w", err)
 	}
 	if s.StateDir, err = harness.DefaultHome(); err != nil {
@@ -91,8 +94,8 @@ func (f *policyFlags) situation() (policy.Situation, tool.Place, []string, error
 	return s, tool.Place{Workspace: s.Workspace, Dir: s.Workspace, Home: s.Home}, notices, nil
 }
 
-// folder is a folder that need not exist, absolute and with its links resolved.
-func folder(dir string, other func() (string, error)) (string, error) {
+// resolvedFolder is a folder that need not exist, absolute and with its links resolved.
+func resolvedFolder(dir string, other func() (string, error)) (string, error) {
 	if dir == "" {
 		var err error
 		if dir, err = other(); err != nil {
@@ -319,8 +322,10 @@ func (a *app) policyTestCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "test [FILE]",
 		Short: "Run the tests that a policy file holds",
-		Long:  "Run the tests under `tests:` of a policy file; without FILE, of every file that holds here. The exit code is 4 when one fails.",
-		Args:  between(0, 1, "perhaps a policy file"),
+		Example: `  belay policy test
+  belay policy test .belay/permissions.yaml`,
+		Long: "Run the tests under `tests:` of a policy file; without FILE, of every file that holds here. The exit code is 4 when one fails.",
+		Args: between(0, 1, "perhaps a policy file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 {
 				f.file = args[0]
@@ -406,7 +411,9 @@ func (a *app) policyShowCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show the merged rules, and where each comes from",
-		Args:  cobra.NoArgs,
+		Example: `  belay policy show
+  belay policy show --json --cwd ./project`,
+		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			s, _, notices, err := f.situation()
 			if err != nil {

@@ -21,9 +21,8 @@ func (a *app) rehearseCommand() *cobra.Command {
 		Short: "Play a scripted model: run it, serve it over HTTP, or record one from a run",
 		Long: `Check a rehearsal, which is a script that plays the model's part, and run it in the current folder, as
 "belay run --model rehearsal:FILE" does. Without a task, the script's name is the task. A mistake in the script is
-shown with its line and column before anything starts. docs/rehearsal.md describes the format.
-
-` + exitCodes,
+shown with its line and column before anything starts. docs/rehearsal.md describes the format.`,
+		Annotations: ofRun,
 		Example: `  belay rehearse script.yaml
   belay rehearse script.yaml "make the tests pass" --workspace ./project --verify "go test ./..."
   belay rehearse script.yaml --check
@@ -45,7 +44,7 @@ shown with its line and column before anything starts. docs/rehearsal.md describ
 				return a.checked(script, f.json)
 			}
 			f.cfg.Model = "rehearsal:" + args[0]
-			cfg, err := f.config(cmd.Flags().Changed)
+			cfg, err := a.configure(&f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belay/harness"
+	"belay/internal/config"
 	"belay/journal"
 )
 
@@ -13,6 +14,7 @@ import (
 type resumeFlags struct {
 	model  string
 	verify []string
+	other  bool
 	boundFlags
 	outputFlags
 }
@@ -26,9 +28,8 @@ func (a *app) resumeCommand() *cobra.Command {
 do not say is as it was: model, mode, tools, checks and bounds. A message is told to the model first.
 
 Bounds are totals of the whole run, not of what is left of it: a run that was paused at 40 turns goes on with
---max-turns 80, and pauses again at once without. A run that has finished goes on only with a message.
-
-` + exitCodes,
+--max-turns 80, and pauses again at once without. A run that has finished goes on only with a message.`,
+		Annotations: ofRun,
 		Example: `  belay resume last
   belay resume r_01k5 --max-turns 80 --budget-usd 6
   belay resume last "use the staging database, not production"
@@ -52,6 +53,12 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
+			// No journal holds which paths are protected and where keys lie: these are as they are now.
+			s, _, err := a.settings(summarize(dir).Workspace, config.Settings{})
+			if err != nil {
+				return err
+			}
+			cfg.Protect, cfg.KeyFiles = s.Protect, s.KeyFiles
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)
@@ -63,13 +70,14 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	f.boundFlags.register(flags, journal.Bounds{})
 	flags.StringVar(&f.model, "model", "", "another model from here on")
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
+	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
 	f.outputFlags.register(flags)
 	a.completeFlags(cmd)
 	return cmd
 }
 
 func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
-	cfg := harness.Config{Model: f.model, Verify: f.verify}
+	cfg := harness.Config{Model: f.model, Verify: f.verify, OtherRepository: f.other}
 	if err := f.outputFlags.check(); err != nil {
 		return cfg, err
 	}

@@ -13,11 +13,6 @@ import (
 
 var modes = []policy.Mode{policy.Plan, policy.Manual, policy.Edit, policy.Autonomous}
 
-// exitCodes is the part of the help that scripts are written against.
-const exitCodes = `Exit codes: 0 done and proved · 1 fault of belay's own · 2 usage or configuration · 3 finished, unverified ·
-4 verification failed or blocker reported · 5 bound reached · 6 waiting for a person · 7 environment failure ·
-130 interrupted.`
-
 // runFlags are the flags of a command that starts a run.
 type runFlags struct {
 	cfg   harness.Config
@@ -45,17 +40,17 @@ func (a *app) runCommand() *cobra.Command {
 		Long: `Work on one task in the current folder until it is proved, given up or out of bounds. "-" reads the task from
 standard input, "@file" from a file.
 
-A bound that is reached pauses the run; its last line is the command that goes on.
-
-` + exitCodes,
-		Example: `  belay run "make the tests pass" --model rehearsal:script.yaml
-  belay run @task.md --model rehearsal:script.yaml --verify "go test ./..." --verify "go vet ./..."
-  belay run "what does this package do?" --model rehearsal:script.yaml --tools Read,Grep,Glob
-  git diff | belay run - --model rehearsal:review.yaml --mode plan --json
-  belay run @task.md --model rehearsal:script.yaml --stream-json | jq -r .type`,
+What is asked for comes from flags, else from BELAY_… variables and settings files; see belay config show. A bound that
+is reached pauses the run; its last line is the command that goes on.`,
+		Annotations: ofRun,
+		Example: `  belay run "make the tests pass"
+  belay run @task.md --model anthropic:NAME --verify "go test ./..." --verify "go vet ./..."
+  belay run "what does this package do?" --model openai:NAME@http://127.0.0.1:11434/v1 --tools Read,Grep,Glob
+  git diff | belay run - --mode plan --json
+  belay run @task.md --model rehearsal:script.yaml --max-turns 10 --stream-json | jq -r .type`,
 		Args: exactly(1, `one task in quotes (or - or @file)`),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			cfg, err := f.config(cmd.Flags().Changed)
+			cfg, err := a.configure(&f, cmd.Flags().Changed)
 			if err != nil {
 				return err
 			}
@@ -72,12 +67,14 @@ A bound that is reached pauses the run; its last line is the command that goes o
 	return cmd
 }
 
-// config is what the flags ask for. It refuses what cannot be meant.
+// config is what the flags alone ask for: what was not given stays zero. It refuses what cannot be meant.
 func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	cfg := f.cfg
-	cfg.Mode = policy.Mode(strings.ToLower(f.mode))
-	if !slices.Contains(modes, cfg.Mode) {
-		return cfg, usagef("there is no mode %q: it is plan, manual, edit or autonomous", f.mode)
+	if given("mode") {
+		cfg.Mode = policy.Mode(strings.ToLower(f.mode))
+		if !slices.Contains(modes, cfg.Mode) {
+			return cfg, usagef("there is no mode %q: it is plan, manual, edit or autonomous", f.mode)
+		}
 	}
 	if err := f.outputFlags.check(); err != nil {
 		return cfg, err

@@ -59,8 +59,9 @@ type serving struct {
 	Env  map[string]string `json:"env"`
 }
 
-// goodbye is how long answers that are on their way may take once the server is told to end.
-const goodbye = 2 * time.Second
+// goodbye is how long answers that are on their way may take once the server is told to end. Then they are cut, as when
+// a provider goes away.
+const goodbye = 500 * time.Millisecond
 
 // serve answers until the context or a signal ends it; then it ends in order, with exit code 0.
 func (a *app) serve(ctx context.Context, script *rehearsal.Script, addr string, asJSON bool) error {
@@ -70,12 +71,7 @@ func (a *app) serve(ctx context.Context, script *rehearsal.Script, addr string, 
 	if err != nil {
 		return usagef("--addr: %w", err)
 	}
-	base, cancel := context.WithCancel(context.Background())
-	defer cancel()
-	server := &http.Server{
-		Handler: serve.New(script), ReadHeaderTimeout: 10 * time.Second,
-		BaseContext: func(net.Listener) context.Context { return base },
-	}
+	server := &http.Server{Handler: serve.New(script), ReadHeaderTimeout: 10 * time.Second}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(listener) }()
 	if err := a.announce(script, "http://"+listener.Addr().String(), asJSON); err != nil {
@@ -87,7 +83,6 @@ func (a *app) serve(ctx context.Context, script *rehearsal.Script, addr string, 
 	case <-ctx.Done():
 	}
 	stop() // a second Ctrl-C ends it at once
-	cancel()
 	patience, enough := context.WithTimeout(context.Background(), goodbye)
 	defer enough()
 	if err := server.Shutdown(patience); err != nil {

@@ -71,8 +71,8 @@ type Sources struct {
 // FileName is the name of a configuration file, in the user's folder and in a project's .belay.
 const FileName = "config.yaml"
 
-// maxFile bounds a configuration file in bytes.
-const maxFile = 1 << 20
+// maxFile bounds a configuration file in bytes: a stranger may have made it so that reading it takes long.
+const maxFile = 64 << 10
 
 // UserDir is the folder of the user's configuration: $XDG_CONFIG_HOME/belay, else ~/.config/belay.
 func UserDir(getenv func(string) string) (string, error) {
@@ -118,7 +118,7 @@ func Load(src Sources) (Settings, []Notice, error) {
 			r.take(s, &src.Flags, Origin{Layer: Flag, Place: s.key().Flag})
 		}
 	}
-	return r.got, r.notices, nil
+	return r.got, r.relevant(), nil
 }
 
 // reader holds what the sources so far have said.
@@ -127,6 +127,7 @@ type reader struct {
 	home    string
 	got     Settings
 	notices []Notice
+	advice  Notice // what to do about a project's values that are ignored
 }
 
 // take lets a source say what it says.
@@ -144,6 +145,23 @@ func (r *reader) note(s setting, origin Origin) {
 
 func (r *reader) tell(place, key, format string, args ...any) {
 	r.notices = append(r.notices, Notice{place, key, fmt.Sprintf(format, args...)})
+}
+
+// relevant are the notices without those about values that would not have counted anyway.
+func (r *reader) relevant() []Notice {
+	var kept []Notice
+	ignored := false
+	for _, n := range r.notices {
+		switch {
+		case n.Key != "" && r.got.From[n.Key].Layer > Project:
+			continue
+		case n == r.advice && !ignored:
+			continue
+		}
+		ignored = ignored || n.Key != ""
+		kept = append(kept, n)
+	}
+	return kept
 }
 
 // user reads the user's own file.
@@ -243,6 +261,7 @@ func (r *reader) project() error {
 	}
 	if ignored {
 		r.tell(path, "", "this project is not trusted: %s. Its settings may tighten, never widen. Read them, then say `belay trust` if they may decide", verdict.Why)
+		r.advice = r.notices[len(r.notices)-1]
 	}
 	return nil
 }

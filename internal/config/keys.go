@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"belay/internal/yaml"
@@ -365,7 +366,7 @@ func readModel(n yaml.Node, what string, p place) (string, error) {
 }
 
 // passwordInURL matches a model at a URL that carries a name or a password.
-var passwordInURL = regexp.MustCompile(`://[^/]*@`)
+var passwordInURL = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`://[^/]*@`) })
 
 func checkModel(text string) error {
 	switch provider, name, _ := strings.Cut(text, ":"); {
@@ -373,7 +374,7 @@ func checkModel(text string) error {
 		return fmt.Errorf("must be one line of text without spaces around it")
 	case provider == "" || name == "":
 		return fmt.Errorf("must be PROVIDER:NAME, such as rehearsal:script.yaml")
-	case passwordInURL.MatchString(text):
+	case passwordInURL().MatchString(text):
 		return fmt.Errorf("must not carry a name or password in its URL; %s", keyAdvice)
 	}
 	return nil
@@ -389,10 +390,10 @@ func checkCommand(line string) (string, error) {
 	return strings.TrimSpace(line), nil
 }
 
-var toolName = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`)
+var toolName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_.-]{0,127}$`) })
 
 func (p place) checkTool(name string) (string, error) {
-	if !toolName.MatchString(name) {
+	if !toolName().MatchString(name) {
 		return "", fmt.Errorf("%q is not the name of a tool", name)
 	}
 	if p.tools == nil || slices.Contains(p.tools, name) {

@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"belay/internal/yaml"
 )
@@ -13,10 +14,14 @@ import (
 const keyAdvice = "put the key into a file of its own that only you can read (chmod 600), and name that file here as key_files: {PROVIDER: PATH}"
 
 var (
-	secretName = regexp.MustCompile(`(?i)api_?-?key|secret|passw|credential|(^|[_-])token$|^keys?$`)
+	secretName = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?i)api_?-?key|secret|passw|credential|(^|[_-])token$|^keys?$`)
+	})
 	// secretShape matches how the keys of well-known services begin.
-	secretShape  = regexp.MustCompile(`\b(sk|pk|rk|gsk|xai|ghp|gho|ghs|github_pat|glpat|hf|xox[a-z]|AIza|AKIA|eyJ)[-_A-Za-z0-9]{12,}`)
-	providerName = regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`)
+	secretShape = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`\b(sk|pk|rk|gsk|xai|ghp|gho|ghs|github_pat|glpat|hf|xox[a-z]|AIza|AKIA|eyJ)[-_A-Za-z0-9]{12,}`)
+	})
+	providerName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-z][a-z0-9_-]{0,63}$`) })
 )
 
 func readKeyFiles(n yaml.Node, what string, p place) (map[string]string, error) {
@@ -26,7 +31,7 @@ func readKeyFiles(n yaml.Node, what string, p place) (map[string]string, error) 
 	}
 	files := map[string]string{}
 	for _, f := range fields {
-		if !providerName.MatchString(f.Name) {
+		if !providerName().MatchString(f.Name) {
 			return nil, f.Key.Errorf("%q is not the name of a provider, such as anthropic or openai", f.Name)
 		}
 		file, err := f.Value.Text(f.Name)
@@ -37,7 +42,7 @@ func readKeyFiles(n yaml.Node, what string, p place) (map[string]string, error) 
 			file = filepath.Join(p.home, filepath.FromSlash(rest))
 		}
 		switch {
-		case secretShape.MatchString(file) || !strings.ContainsAny(file, `/\.`):
+		case secretShape().MatchString(file) || !strings.ContainsAny(file, `/\.`):
 			return nil, withoutSource(f.Value.Errorf("this looks like a key itself; %s", keyAdvice))
 		case !filepath.IsAbs(file):
 			return nil, withoutSource(f.Value.Errorf("the path of a key file is absolute or begins with ~/"))
@@ -65,7 +70,7 @@ func withoutSource(err error) error {
 func hideSecrets(err error) error {
 	var e *yaml.Error
 	if errors.As(err, &e) {
-		if secretShape.MatchString(e.Source) {
+		if secretShape().MatchString(e.Source) {
 			e.Source = ""
 		}
 		e.Message = masked(e.Message)
@@ -73,4 +78,4 @@ func hideSecrets(err error) error {
 	return err
 }
 
-func masked(text string) string { return secretShape.ReplaceAllString(text, "[key]") }
+func masked(text string) string { return secretShape().ReplaceAllString(text, "[key]") }

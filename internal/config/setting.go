@@ -98,7 +98,7 @@ func (o of[T]) display(v T) string {
 
 // quote is text as a file may say it.
 func quote(s string) string {
-	if toolName.MatchString(s) {
+	if toolName().MatchString(s) {
 		return s
 	}
 	return fmt.Sprintf("%q", s)
@@ -152,7 +152,7 @@ func readGroup(n yaml.Node, prefix string, p place) ([]value, error) {
 
 // unknown says which key was probably meant.
 func unknown(f yaml.Field, what, prefix string) error {
-	if text, ok := f.Value.Literal(); ok && (secretName.MatchString(f.Name) || secretShape.MatchString(text)) {
+	if text, ok := f.Value.Literal(); ok && (secretName().MatchString(f.Name) || secretShape().MatchString(text)) {
 		return withoutSource(f.Key.Errorf("a key or password does not belong into a configuration file; %s", keyAdvice))
 	}
 	var allowed []string

@@ -67,6 +67,7 @@ var ErrMissing = errors.New("no API key")
 type Config struct {
 	Getenv func(string) string // nil is os.Getenv
 	Dir    string              // of the key files; "" is belay/keys in the user's configuration
+	Files  map[string]string   // by provider: a file elsewhere, instead of the one in Dir
 }
 
 // EnvName is the variable that holds a provider's key: "ANTHROPIC_API_KEY".
@@ -102,6 +103,9 @@ func Find(provider string, cfg Config) (Secret, error) {
 		dir = filepath.Join(base, "belay", "keys")
 	}
 	path := filepath.Join(dir, provider)
+	if elsewhere := cfg.Files[provider]; elsewhere != "" {
+		path = elsewhere
+	}
 	v, err := readPrivate(path)
 	if errors.Is(err, os.ErrNotExist) {
 		return Secret{}, fmt.Errorf("%w for %s: set %s, or write the key to %s (mode 0600)", ErrMissing, provider, name, path)

@@ -110,3 +110,30 @@ func TestFindInTheUsersConfiguration(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// A file that a person named comes before the usual one and after the environment. That it is not there is told.
+func TestNamedFile(t *testing.T) {
+	dir := t.TempDir()
+	named, usual := filepath.Join(dir, "mine"), filepath.Join(dir, "openai")
+	for path, text := range map[string]string{named: "sk-named", usual: "sk-usual"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	env := ""
+	cfg := Config{Getenv: func(string) string { return env }, Dir: dir, Files: map[string]string{"openai": named}}
+	if s, err := Find("openai", cfg); s.Reveal() != "sk-named" {
+		t.Errorf("%v", err)
+	}
+	env = "sk-env"
+	if s, err := Find("openai", cfg); s.Reveal() != "sk-env" {
+		t.Errorf("%v", err)
+	}
+	env = ""
+	if err := os.Remove(named); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := Find("openai", cfg); !errors.Is(err, ErrMissing) || !strings.Contains(err.Error(), named) || !s.Empty() {
+		t.Errorf("a named file that is missing: %v", err)
+	}
+}

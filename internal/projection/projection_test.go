@@ -4,9 +4,11 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -44,6 +46,9 @@ func story(rng *rand.Rand) []journal.Event {
 		}
 		add(journal.TypeModelReply, reply)
 		rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+		if len(calls) > 0 && rng.IntN(3) == 0 { // stopped here, and a person speaks before the calls are settled
+			add(journal.TypeUserMessage, journal.UserMessage{Text: "wait"})
+		}
 		for _, id := range calls {
 			add(journal.TypeToolRequest, journal.ToolRequest{CallID: id, Args: json.RawMessage("{}")})
 			add(journal.TypeToolResult, journal.ToolResult{CallID: id, Status: []string{"success", "error"}[rng.IntN(2)], Text: "result of " + id})
@@ -201,5 +206,64 @@ func TestUnlawfulEvents(t *testing.T) {
 	}
 	if _, _, err := fold.Request(); err == nil {
 		t.Error("a request with an unanswered call was made")
+	}
+}
+
+// At gives the request of a turn as it was sent: the last one where the turn was asked more than once.
+func TestAt(t *testing.T) {
+	events := []journal.Event{
+		event(1, journal.TypeSessionStart, journal.SessionStart{System: "s <&>", Projection: Version}),
+		event(2, journal.TypeUserMessage, journal.UserMessage{Text: "task"}),
+	}
+	call := func(turn int) {
+		t.Helper()
+		fold, err := Project(events)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, h, err := fold.Request()
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := event(len(events)+1, journal.TypeModelCall, journal.ModelCall{CtxHash: h.CtxHash, PrefixHash: h.PrefixHash})
+		e.Turn = turn
+		events = append(events, e)
+	}
+	call(1)
+	events = append(events, event(4, journal.TypeModelReply, journal.ModelReply{Stop: message.StopError, Error: "busy"}),
+		event(5, journal.TypeUserMessage, journal.UserMessage{Text: "again"}))
+	call(1) // a resumed run asks the same turn again
+	events = append(events, event(7, journal.TypeModelReply, journal.ModelReply{Stop: message.StopEnd, Blocks: []message.Block{message.Text("hi")}}),
+		event(8, journal.TypeUserMessage, journal.UserMessage{Text: "more"}))
+	call(2)
+	all := func(yield func(journal.Event, error) bool) {
+		for _, e := range events {
+			if !yield(e, nil) {
+				return
+			}
+		}
+	}
+	for _, c := range []struct {
+		turn, seq, messages int
+	}{{1, 6, 2}, {2, 9, 4}, {0, 9, 4}} {
+		request, found, err := At(all, c.turn)
+		if err != nil || int(found.Seq) != c.seq || found.Verdict != Proved || len(request.Messages) != c.messages {
+			t.Errorf("turn %d: event %d, %s, %d messages, %v", c.turn, found.Seq, found.Verdict, len(request.Messages), err)
+		}
+	}
+	if _, _, err := At(all, 3); !errors.Is(err, ErrNoTurn) || !strings.Contains(err.Error(), "1 to 2") {
+		t.Errorf("turn 3: %v", err)
+	}
+	request, _, err := At(all, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b, err := Canonical(request)
+	if want := `{"system":"s <&>","messages":[{"role":"user","blocks":[{"kind":"text","text":"task"}]},{"role":"user","blocks":[{"kind":"text","text":"again"}]}]}`; err != nil || string(b) != want {
+		t.Errorf("canonical: %s, %v", b, err)
+	}
+	broken := errors.New("broken")
+	if _, _, err := At(func(yield func(journal.Event, error) bool) { yield(journal.Event{}, broken) }, 1); !errors.Is(err, broken) {
+		t.Errorf("of a broken journal: %v", err)
 	}
 }

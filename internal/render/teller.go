@@ -200,7 +200,7 @@ func (t *teller) reply(p journal.ModelReply) []string {
 func (t *teller) guard(p journal.Guard) []string {
 	bound := Line(p.Bound)
 	limit := fmt.Sprintf("%s: %s of %s", bound, amount(bound, p.Value), amount(bound, p.Limit))
-	if p.Note != "" {
+	if p.Note != "" && !(p.Hard && !t.full) { // where a run stops, its end says the same
 		limit += " · " + Line(p.Note)
 	}
 	if p.Hard {
@@ -278,6 +278,14 @@ func Proofs(s Screen, proofs []journal.Proof) []string {
 		lines = append(lines,
 			"  "+s.paint(green, "✓")+" "+s.paint(bold, Line(p.Command))+s.paint(dim, fmt.Sprintf("  exit %d · %s", p.Exit, millis(p.DurationMS)))+was,
 			s.paint(dim, fmt.Sprintf("    tree %s · log %s · event %d", short(p.Tree), short(p.LogHash), p.Seq)))
+		if n := len(p.TestsChanged); n > 0 {
+			few := min(n, 5)
+			changed := strings.Join(p.TestsChanged[:few], ", ")
+			if n > few {
+				changed += fmt.Sprintf(" and %d more", n-few)
+			}
+			lines = append(lines, "    "+s.paint(yellow, "the run itself changed what decides this: ")+Line(changed))
+		}
 	}
 	return lines
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"belay/effect"
 	"belay/internal/sandbox/helper"
 )
 
@@ -18,27 +19,41 @@ import (
 //
 // Under Go's build cache lies the host's, read-only, in an overlay: commands profit from it and cannot poison
 // it. The kernel allows an upper layer to one overlay at a time, so a lock says who has it; commands that run
-// beside its holder read the same two layers and keep what they compile to themselves.
-func (s *Sandbox) cacheSteps(kind string) (steps []helper.Step, release func(), err error) {
+// beside its holder, and those that may change nothing, read the same two layers and keep what they compile to
+// themselves.
+func (s *Sandbox) cacheSteps(kind string, access effect.Access) (steps []helper.Step, release func(), err error) {
 	release = func() {}
 	dir := s.cacheDir(kind)
 	tree, upper, work := filepath.Join(dir, "tree"), filepath.Join(dir, "go", "upper"), filepath.Join(dir, "go", "work")
-	if err := s.makeCache(tree, upper, work); err != nil {
-		return nil, release, fmt.Errorf("making the build cache: %w", err)
+	if build := filepath.Join(tree, "go-build"); !exists(build) {
+		if err := s.own(tree, build); err != nil {
+			return nil, release, fmt.Errorf("making the build cache: %w", err)
+		}
 	}
 	inside := insideHome + "/.cache"
 	steps = []helper.Step{{Code: helper.Bind, A: tree, B: inside}}
-	if !s.level.Overlay || s.cfg.PrivateCache || s.host.goCache == "" {
+	if !s.layered() {
 		return steps, release, nil
 	}
-	over := helper.Step{Code: helper.Overlay, A: s.host.goCache, B: inside + "/go-build", C: upper + "\x00" + work}
+	over := helper.Step{Code: helper.Overlay, A: s.host.goCache, B: inside + "/go-build"}
+	beside := over
+	beside.A = upper + "\x00" + s.host.goCache
+	if !s.locks(access) && !exists(work) && s.ownsHostCache() {
+		return append(steps, over), release, nil // nothing was ever kept
+	}
+	if err := s.makeLayer(upper, work); err != nil {
+		return nil, release, fmt.Errorf("making the build cache: %w", err)
+	}
+	if !s.locks(access) {
+		return append(steps, beside), release, nil
+	}
+	over.C = upper + "\x00" + work
 	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, release, fmt.Errorf("locking the build cache: %w", err)
 	}
 	if unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil {
-		over.A, over.C = upper+"\x00"+s.host.goCache, ""
-		return append(steps, over), func() { lock.Close() }, nil
+		return append(steps, beside), func() { lock.Close() }, nil
 	}
 	inner := filepath.Join(work, "work")
 	if err := tidy(inner); err != nil {
@@ -49,6 +64,27 @@ func (s *Sandbox) cacheSteps(kind string) (steps []helper.Step, release func(), 
 		tidy(inner) // so that a person can remove the cache; the next command looks again
 		lock.Close()
 	}, nil
+}
+
+// layered says whether the build cache lies over the host's.
+func (s *Sandbox) layered() bool {
+	return s.level.Overlay && !s.cfg.PrivateCache && s.host.goCache != ""
+}
+
+// ownsHostCache says whether the directories of the host's cache are, inside, the command's own.
+func (s *Sandbox) ownsHostCache() bool {
+	uid, _, _ := s.insideIDs()
+	info, err := os.Stat(filepath.Join(s.host.goCache, "00"))
+	if err != nil {
+		return false
+	}
+	owner, _ := ownerOf(info)
+	return owner == uid
+}
+
+// locks says whether a command with this access keeps what it compiles in a layered cache.
+func (s *Sandbox) locks(access effect.Access) bool {
+	return s.layered() && (access == effect.ReadWrite || access == effect.Discard)
 }
 
 // tidy removes the mark by which a volatile overlay forbids to mount its layers again, in case the machine
@@ -67,23 +103,31 @@ func tidy(inner string) error {
 	return os.RemoveAll(mark)
 }
 
-// makeCache makes the cache directories where they are missing, as the command's own: also the 256 that Go
-// makes, which would else be the host's in the overlay, and no command's to write in when another user owns
-// the workspace.
-func (s *Sandbox) makeCache(tree, upper, work string) error {
+// makeLayer makes the layer over the host's cache where it is missing: also the 256 directories that Go makes,
+// which would else be the host's in the overlay, and no command's to write in when another user owns the
+// workspace.
+func (s *Sandbox) makeLayer(upper, work string) error {
 	if exists(work) {
 		return nil
 	}
-	uid, gid, _ := s.insideIDs()
-	dirs := []string{tree, filepath.Join(tree, "go-build"), upper}
+	dirs := []string{upper}
 	for i := range 256 {
 		dirs = append(dirs, filepath.Join(upper, fmt.Sprintf("%02x", i)))
 	}
-	for _, d := range append(dirs, work) { // work last: it says that the others are there
+	if err := s.own(dirs...); err != nil {
+		return err
+	}
+	return os.MkdirAll(work, 0o755) // last: it says that the others are there
+}
+
+// own makes directories that are the command's own.
+func (s *Sandbox) own(dirs ...string) error {
+	uid, gid, _ := s.insideIDs()
+	for _, d := range dirs {
 		if err := os.MkdirAll(d, 0o755); err != nil {
 			return err
 		}
-		if s.level.ids == allIDs && d != work {
+		if s.level.ids == allIDs {
 			if err := os.Chown(d, uid, gid); err != nil {
 				return err
 			}

@@ -101,8 +101,10 @@ type Sandbox struct {
 	cfg       Config
 	uid, gid  int // owner of the workspace, where the system knows owners; otherwise -1
 
-	baseOnce  sync.Once
-	baseSteps []helper.Step // what does not depend on the grant
+	once       sync.Once
+	baseSteps  []helper.Step // what does not depend on the grant
+	freshSteps []helper.Step
+	helpers    *helpers
 }
 
 // New prepares a sandbox. It fails when the workspace is no directory or cannot be separated from Home; that
@@ -139,7 +141,7 @@ func New(cfg Config) (*Sandbox, error) {
 			return nil, fmt.Errorf("sandbox: protected path %q is not inside the workspace", p)
 		}
 	}
-	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background())}
+	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{}}
 	s.userHome = lookup(cfg.Environ, "HOME")
 	if s.userHome == "" {
 		s.userHome, _ = os.UserHomeDir()
@@ -152,6 +154,9 @@ func New(cfg Config) (*Sandbox, error) {
 	s.host = discover(cfg.Environ, s.userHome, ws, home)
 	return s, nil
 }
+
+// Close ends the processes that wait for commands. A command can still be run afterwards, only slower.
+func (s *Sandbox) Close() { s.helpers.close() }
 
 // Level says which isolation commands get.
 func (s *Sandbox) Level() Level { return s.level }

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -107,8 +108,8 @@ func (c *command) awk() {
 }
 
 var (
-	tarList = regexp.MustCompile(`^-?[tvzjJan]*t[tvzjJan]*f?$`)
-	remoteP = regexp.MustCompile(`^[^/]*:`)
+	tarList = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?[tvzjJan]*t[tvzjJan]*f?$`) })
+	remoteP = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[^/]*:`) })
 )
 
 func (c *command) tar() {
@@ -120,7 +121,7 @@ func (c *command) tar() {
 	for i := 0; i < len(args); i++ {
 		a := args[i]
 		switch {
-		case i == 0 && tarList.MatchString(a), a == "-t", a == "-v", a == "-z", a == "-j", a == "-J", a == "--list" && i == 0, a == "--wildcards", a == "--verbose", a == "--version" && len(args) == 1:
+		case i == 0 && tarList().MatchString(a), a == "-t", a == "-v", a == "-z", a == "-j", a == "-J", a == "--list" && i == 0, a == "--wildcards", a == "--verbose", a == "--version" && len(args) == 1:
 			if !strings.HasSuffix(a, "f") {
 				continue
 			}
@@ -142,16 +143,18 @@ func (c *command) tar() {
 			continue // a member's name
 		}
 		if i++; i < len(args) && args[i] != "-" {
-			if remoteP.MatchString(args[i]) {
+			if remoteP().MatchString(args[i]) {
 				c.opaque("tar", "an archive with a colon is fetched from another machine")
 			}
 			c.path(effect.Read, literal(args[i]), c.dirs, "`tar`")
 		}
 	}
-	if len(args) == 0 || !tarList.MatchString(args[0]) && args[0] != "--list" && args[0] != "--version" {
+	if len(args) == 0 || !tarList().MatchString(args[0]) && args[0] != "--list" && args[0] != "--version" {
 		c.opaque("tar", "`tar` that does not only list")
 	}
 }
+
+var unzipLooks = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-[lvtpZq1]*[lvtpZ][lvtpZq1]*$`) })
 
 func (c *command) unzip() {
 	args, ok := c.arguments("unzip")
@@ -159,7 +162,7 @@ func (c *command) unzip() {
 		return
 	}
 	c.add(effect.Exec, "unzip", "")
-	if len(args) < 2 || !regexp.MustCompile(`^-[lvtpZq1]*[lvtpZ][lvtpZq1]*$`).MatchString(args[0]) {
+	if len(args) < 2 || !unzipLooks().MatchString(args[0]) {
 		c.opaque("unzip", "`unzip` that does not only list or print")
 		return
 	}
@@ -528,13 +531,13 @@ func (c *command) ip() {
 	c.opaque("ip", "`ip` that does more than show")
 }
 
-var lsofOption = regexp.MustCompile(`^(-[nPltaRUOw]*([ispucFdr].*)?|\+[dDLc].*)$`)
+var lsofOption = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(-[nPltaRUOw]*([ispucFdr].*)?|\+[dDLc].*)$`) })
 
 func (c *command) lsof() {
 	args, ok := c.arguments("lsof")
 	c.add(effect.Exec, "lsof", "")
 	for _, a := range args {
-		ok = ok && (!strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") || lsofOption.MatchString(a))
+		ok = ok && (!strings.HasPrefix(a, "-") && !strings.HasPrefix(a, "+") || lsofOption().MatchString(a))
 	}
 	if !ok {
 		c.opaque("lsof", "an option of `lsof` that is not known to be harmless")

@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"belay/effect"
 )
@@ -32,7 +33,7 @@ func (c *command) find() {
 				// One word stays the value, whatever it is.
 			} else if i < len(args) && !args[i].known {
 				c.opaque("find", "the value of %s is known only when it runs", w.text)
-			} else if i < len(args) && strings.HasPrefix(args[i].text, "-") && !signed.MatchString(args[i].text) && w.text != "-perm" {
+			} else if i < len(args) && strings.HasPrefix(args[i].text, "-") && !signed().MatchString(args[i].text) && w.text != "-perm" {
 				c.opaque("find", "the value of %s looks like an action", w.text)
 			} else if i < len(args) && args[i].glob {
 				// The shell would expand it to names, and the second of them would be a new argument.
@@ -115,7 +116,7 @@ func (c *command) found(words, roots []word, dir bool) {
 	c.subIn(inner, dirs)
 }
 
-var signed = regexp.MustCompile(`^-[0-9]+[a-zA-Z]*$`)
+var signed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-[0-9]+[a-zA-Z]*$`) })
 
 // inRoots says that no test or action of find has begun.
 func inRoots(args []word) bool {
@@ -199,7 +200,7 @@ func (c *command) date() {
 	}
 }
 
-var assigns = regexp.MustCompile(`%[^a-zA-Z%]*[hlLjztq]*n`)
+var assigns = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[^a-zA-Z%]*[hlLjztq]*n`) })
 
 func (c *command) printf() {
 	c.add(effect.Exec, "printf", "")
@@ -211,7 +212,7 @@ func (c *command) printf() {
 		c.opaque("printf", "the first argument of `printf` could be -v, which assigns a variable")
 	}
 	// %n assigns the variable that an argument names.
-	if len(args) > 1 && (!args[0].known || strings.Contains(args[0].text, "%") && assigns.MatchString(args[0].text)) {
+	if len(args) > 1 && (!args[0].known || strings.Contains(args[0].text, "%") && assigns().MatchString(args[0].text)) {
 		c.opaque("printf", "a format of `printf` that may assign a variable")
 	}
 	for _, w := range args {

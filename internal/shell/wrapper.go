@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belay/effect"
 )
@@ -30,13 +31,13 @@ var wrappings = map[string]wrapping{
 	"chrt": {flags: "bfior", operands: 1},
 }
 
-var duration = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
+var duration = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`) })
 
 // wrapper handles commands that run another command, and reports whether name is one.
 func (c *command) wrapper(name string) bool {
 	rest := c.words[1:]
 	if w, ok := wrappings[name]; ok {
-		if at := w.skip(rest); at >= 0 && at < len(rest) && (name != "timeout" || duration.MatchString(rest[at-1].text)) {
+		if at := w.skip(rest); at >= 0 && at < len(rest) && (name != "timeout" || duration().MatchString(rest[at-1].text)) {
 			c.add(effect.Exec, name, "it runs a command")
 			if name == "nohup" {
 				c.path(effect.Write, literal("nohup.out"), c.dirs, "`nohup` may keep the output there")
@@ -343,7 +344,7 @@ var shellBuiltins = set(`. : [ alias bg bind break builtin caller cd command com
 	history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait`)
 
 var (
-	setting = regexp.MustCompile(`^[-+][euxvf]+$`)
+	setting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+][euxvf]+$`) })
 	option  = map[string]bool{"pipefail": true, "errexit": true, "nounset": true, "xtrace": true, "noglob": true}
 )
 
@@ -365,7 +366,7 @@ func (c *command) builtin(name string) bool {
 				i++
 			case w.one() && w.text == "--":
 				i = len(args) // what follows are only the positional parameters
-			case w.one() && setting.MatchString(w.text):
+			case w.one() && setting().MatchString(w.text):
 			default:
 				ok = false
 			}

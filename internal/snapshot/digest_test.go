@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 )
 
 // Each change that a verifier could see changes the digest; undoing it brings the digest back.
@@ -63,5 +64,79 @@ func TestDigestFollowsContent(t *testing.T) {
 	write(".git/HEAD", "ref: refs/heads/other")
 	if digest() != start {
 		t.Error("what git keeps about the tree is no part of it")
+	}
+	write("sub/.git/check.sh", "exit 0")
+	if digest() == start {
+		t.Error("a folder called .git somewhere inside is part of the tree like any other")
+	}
+}
+
+// A file that was changed and changed back leaves the digest, but not the stamp.
+func TestStampTellsWhatWasUndone(t *testing.T) {
+	root := t.TempDir()
+	path := filepath.Join(root, "a")
+	write := func(content string) {
+		t.Helper()
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	look := func() Tree {
+		t.Helper()
+		tree, err := New(root).Look(t.Context(), func(path string) bool { return path == "a" })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return tree
+	}
+	write("one")
+	before := look()
+	old := time.Now().Add(-time.Hour)
+	write("two")
+	write("one")
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	after := look()
+	if before.Digest != after.Digest || before.Stamp == after.Stamp || before.Files["a"] != after.Files["a"] {
+		t.Errorf("%+v and %+v", before, after)
+	}
+	write("three")
+	if got := look().Files["a"]; got == "" || got == before.Files["a"] {
+		t.Errorf("the changed file's hash is %q", got)
+	}
+}
+
+// A tree may be deeper than any path may be long.
+func TestDeepTree(t *testing.T) {
+	root := t.TempDir()
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3000 { // "a/" each: longer than PATH_MAX
+		if err := dir.Mkdir("a", 0o755); err != nil {
+			t.Fatal(err)
+		}
+		sub, err := dir.OpenRoot("a")
+		if err != nil {
+			t.Fatal(err)
+		}
+		dir.Close()
+		dir = sub
+	}
+	if err := dir.WriteFile("x", []byte("deep"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	before, err := New(root).Digest(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := dir.WriteFile("x", []byte("deeper"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	dir.Close()
+	if after, err := New(root).Digest(t.Context()); err != nil || after == before {
+		t.Errorf("the deepest file's change is not seen: %v", err)
 	}
 }

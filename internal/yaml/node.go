@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -206,7 +207,7 @@ func (n Node) Bool(what string) (bool, error) {
 	return b.Value, nil
 }
 
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var jsonNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`) })
 
 // Decimal returns a number as it is written. Only JSON's spelling is taken: YAML readers disagree about 017 and 1_000.
 func (n Node) Decimal() (json.Number, bool) {
@@ -219,7 +220,7 @@ func (n Node) Decimal() (json.Number, bool) {
 	}
 	switch n.ast.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode: // a number too long for the reader arrives as text
-		return json.Number(t.Value), jsonNumber.MatchString(t.Value)
+		return json.Number(t.Value), jsonNumber().MatchString(t.Value)
 	}
 	return "", false
 }

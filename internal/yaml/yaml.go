@@ -45,6 +45,7 @@ const (
 	// MaxBytes is what a document may have at most: the YAML reader needs more than linear time.
 	MaxBytes   = 4 << 20
 	maxNesting = 64 // levels
+	maxOpen    = 2000
 )
 
 // document is the file that a node is part of.
@@ -66,6 +67,9 @@ func Parse(file, what string, data []byte) (root Node, err error) {
 		if !utf8.ValidString(line) {
 			return Node{}, d.errorf(&token.Position{Line: i + 1, Column: 1}, "this line is not UTF-8")
 		}
+	}
+	if at := tooDeep(d.lines); at > 0 {
+		return Node{}, d.errorf(&token.Position{Line: at, Column: 1}, "%s is nested too deep", what)
 	}
 	// The YAML reader is not ours and a file may come from anywhere: its panic is this file's error.
 	defer func() {
@@ -94,6 +98,35 @@ func Parse(file, what string, data []byte) (root Node, err error) {
 		return Node{d, bodies[0]}, nil
 	}
 	return Node{}, d.errorf(position(bodies[1]), "a second YAML document; %s is one", what)
+}
+
+// tooDeep returns the line, from 1, in which more than maxOpen levels are open, 0 where none is. The YAML reader needs
+// minutes for some hundred kilobytes of them. Brackets in text are counted too: nobody leaves so many open.
+func tooDeep(lines []string) int {
+	open := 0
+	for i, line := range lines {
+		open += strings.Count(line, "[") + strings.Count(line, "{") - strings.Count(line, "]") - strings.Count(line, "}")
+		open = max(open, 0)
+		if open > maxOpen || nests(line) {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// nests says whether a line begins with more than maxOpen block collections in each other: "- - - ".
+func nests(line string) bool {
+	n := 0
+	for {
+		line = strings.TrimLeft(line, " \t")
+		rest, ok := strings.CutPrefix(line, "- ")
+		if !ok {
+			if rest, ok = strings.CutPrefix(line, "? "); !ok {
+				return n > maxOpen
+			}
+		}
+		line, n = rest, n+1
+	}
 }
 
 var start = &token.Position{Line: 1, Column: 1}

@@ -158,3 +158,21 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// TestDeepNestingIsRefused would take minutes where the YAML reader sees these.
+func TestDeepNestingIsRefused(t *testing.T) {
+	for _, unit := range []string{"[", "{a: ", "{", "[[],", "- ", "-   ", "? ", "- ? "} {
+		for text, line := range map[string]int{strings.Repeat(unit, 100_000): 1, "a:\n " + strings.Repeat(unit, 100_000) + "\n": 2} {
+			_, err := Parse("f.yaml", "the file", []byte(text))
+			var e *Error
+			if !errors.As(err, &e) || e.Line != line || e.Message != "the file is nested too deep" {
+				t.Errorf("%q: %.200v", unit, err)
+			}
+		}
+	}
+	for _, text := range []string{strings.Repeat("[], {}", 100_000), strings.Repeat("- ", 1000) + "a", "a: '" + strings.Repeat("- ", 100_000) + "'"} {
+		if tooDeep(strings.Split(text, "\n")) != 0 {
+			t.Errorf("%.20q… is not deep", text)
+		}
+	}
+}

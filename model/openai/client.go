@@ -34,6 +34,7 @@ type Client struct {
 	endpoint wire.Endpoint
 	info     model.Info
 	quirks   quirks
+	said     wire.Memo
 }
 
 var (
@@ -122,6 +123,7 @@ type quirks struct {
 	cacheKey  bool   // takes prompt_cache_key
 	reasoning reasoning
 	callID    func(string) string
+	tags      bool // models may mark thinking by tags in the text
 	tight     bool // after results only the assistant may speak: what the user's side adds goes behind the last result
 }
 
@@ -129,14 +131,14 @@ type quirks struct {
 var servers = []quirks{
 	{host: "api.openai.com", limit: "max_completion_tokens", cacheKey: true, callID: shortID},
 	{host: "openai.azure.com", limit: "max_completion_tokens", callID: shortID},
-	{host: "mistral.ai", limit: "max_tokens", callID: nineID, tight: true},
+	{host: "mistral.ai", limit: "max_tokens", callID: nineID, tags: true, tight: true},
 	{host: "deepseek.com", limit: "max_tokens", reasoning: replayThinking, callID: verbatim},
 	{host: "moonshot.ai", limit: "max_tokens", reasoning: replayThinking, callID: verbatim},
 	{host: "moonshot.cn", limit: "max_tokens", reasoning: replayThinking, callID: verbatim},
-	{name: "mistral", limit: "max_tokens", callID: nineID, tight: true}, // local servers take the id rule from the model's template
-	{name: "devstral", limit: "max_tokens", callID: nineID, tight: true},
-	{name: "magistral", limit: "max_tokens", callID: nineID, tight: true},
-	{limit: "max_tokens", callID: verbatim},
+	{name: "mistral", limit: "max_tokens", callID: nineID, tags: true, tight: true}, // local servers take the id rule from the model's template
+	{name: "devstral", limit: "max_tokens", callID: nineID, tags: true, tight: true},
+	{name: "magistral", limit: "max_tokens", callID: nineID, tags: true, tight: true},
+	{limit: "max_tokens", tags: true, callID: verbatim},
 }
 
 func quirksOf(base, name string) quirks {

@@ -167,10 +167,15 @@ type decoder struct {
 	finish  string
 	refused bool
 	some    bool // a choice has arrived
+	tags    tags
 }
 
 func newDecoder(c *Client, req model.Request) *decoder {
-	return &decoder{client: c, reply: stream.NewReply(req)}
+	d := &decoder{client: c, reply: stream.NewReply(req)}
+	if !c.quirks.tags {
+		d.tags.state = after
+	}
+	return d
 }
 
 // Event takes one chunk. None is terminal: usage comes after the finish reason, and [DONE] after both.
@@ -198,6 +203,10 @@ func (d *decoder) Ended() bool { return d.finish != "" }
 // End takes [DONE], or the end of the stream: both end a reply that has a finish reason; [DONE] alone ends one of
 // text only.
 func (d *decoder) End(sentinel bool) ([]model.Event, error) {
+	held, err := d.say(d.tags.end())
+	if err != nil {
+		return nil, err
+	}
 	if d.finish == "" {
 		if !sentinel || d.reply.Empty() || d.reply.HasCalls() {
 			return nil, stream.Truncated(nil)
@@ -213,7 +222,8 @@ func (d *decoder) End(sentinel bool) ([]model.Event, error) {
 	case stop == message.StopEnd && d.refused:
 		stop = message.StopRefusal
 	}
-	return d.reply.Finish(d.finish, stop)
+	events, err := d.reply.Finish(d.finish, stop)
+	return append(held, events...), err
 }
 
 func (d *decoder) take(data []byte) ([]model.Event, error) {
@@ -277,12 +287,12 @@ func (d *decoder) delta(x *delta) ([]model.Event, error) {
 			return nil, err
 		}
 	}
-	for _, t := range [][]byte{x.Content.text, x.Refusal} {
-		if len(t) > 0 {
-			if err := add(d.reply.Text(textKey, message.KindText, t)); err != nil {
-				return nil, err
-			}
-		}
+	marked, text := d.tags.split(x.Content.text)
+	if err := add(d.say(marked, text)); err != nil {
+		return nil, err
+	}
+	if err := add(d.say(nil, x.Refusal)); err != nil {
+		return nil, err
 	}
 	d.refused = d.refused || len(x.Refusal) > 0
 	for _, t := range x.ToolCalls {
@@ -300,6 +310,23 @@ func (d *decoder) delta(x *delta) ([]model.Event, error) {
 		if err := add(d.reply.Call(stream.CallDelta{Name: stream.Join(f.Name), Args: f.Arguments})); err != nil {
 			return nil, err
 		}
+	}
+	return events, nil
+}
+
+// say adds thinking and text, where there is any.
+func (d *decoder) say(thinking, text []byte) ([]model.Event, error) {
+	var events []model.Event
+	if len(thinking) > 0 {
+		more, err := d.reply.Text(thinkingKey, message.KindThinking, thinking)
+		if err != nil {
+			return nil, err
+		}
+		events = more
+	}
+	if len(text) > 0 {
+		more, err := d.reply.Text(textKey, message.KindText, text)
+		return append(events, more...), err
 	}
 	return events, nil
 }

@@ -11,7 +11,6 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/model/stream"
-	"belay/model/wire"
 )
 
 // Codec names the encoding.
@@ -27,7 +26,7 @@ type body struct {
 	MaxCompletionTokens int64         `json:"max_completion_tokens,omitempty"`
 	PromptCacheKey      string        `json:"prompt_cache_key,omitempty"`
 	Tools               []toolSpec    `json:"tools,omitempty"`
-	Messages            []turn        `json:"messages"`
+	Messages            []turn        `json:"messages"` // last, so that they can be added to the encoding
 }
 
 type streamOptions struct {
@@ -94,16 +93,48 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 	keep := func(p message.Block) bool { // this dialect has no place for opaque blocks
 		return p.Kind != message.KindOpaque && (p.Kind != message.KindThinking || c.quirks.reasoning == replayThinking)
 	}
-	for _, m := range wire.Arrange(req.Messages, keep) {
-		b.Messages = append(b.Messages, c.turns(m)...)
+	out, err := encode(b)
+	if err != nil {
+		return nil, err
 	}
+	const end = "]}"
+	out = bytes.TrimSuffix(out, []byte(end))
+	started := len(b.Messages) > 0
+	if started {
+		out = append(out, ',')
+	}
+	before := len(out)
+	out, err = c.said.Append(out, "", req.Messages, keep, c.encodeTurns)
+	if err != nil {
+		return nil, err
+	}
+	if started && len(out) == before {
+		out = out[:before-1]
+	}
+	return append(out, end...), nil
+}
+
+func encode(v any) ([]byte, error) {
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
 	enc.SetEscapeHTML(false)
-	if err := enc.Encode(b); err != nil {
+	if err := enc.Encode(v); err != nil {
 		return nil, fmt.Errorf("encode the request for openai: %w", err)
 	}
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// encodeTurns encodes what a message becomes, as elements of a list.
+func (c *Client) encodeTurns(m message.Message) ([]byte, error) {
+	turns := c.turns(m)
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	list, err := encode(turns)
+	if err != nil {
+		return nil, err
+	}
+	return list[1 : len(list)-1], nil
 }
 
 // turns makes a tool message of each result, and one message of the rest.

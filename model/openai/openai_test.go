@@ -115,9 +115,13 @@ func TestDecode(t *testing.T) {
 		"comments, CRLF, no space":       {": OPENROUTER PROCESSING\r\n\r\ndata:" + piece(`"content":"hi"`) + "\r\n\r\ndata:" + ending(`"stop"`) + "\r\n\r\ndata:" + counts + "\r\n\r\ndata:[DONE]\r\n\r\n", reply(message.StopEnd, hi)},
 		"not streamed": {` {"choices":[{"index":0,"message":{"role":"assistant","content":"hi","reasoning_content":"hm","tool_calls":[{"id":"a","type":"function","function":{"name":"Bash","arguments":"{}"}}]},"finish_reason":"tool_calls"}],"usage":{"prompt_tokens":18,"completion_tokens":20,"prompt_tokens_details":{"cached_tokens":5,"cache_write_tokens":3}}}`,
 			reply(message.StopToolUse, thought("hm"), hi, callOf("a", "Bash", `{}`))},
-		"split characters": {sse(piece("\"content\":\"\xf0\x9f\""), piece("\"content\":\"\xa7\x97\""), ending(`"stop"`), counts, done), reply(message.StopEnd, message.Text("🧗"))},
-		"function_call":    {sse(piece(`"function_call":{"name":"Bash","arguments":"{"}`), piece(`"function_call":{"arguments":"}"}`), ending(`"function_call"`), counts, done), reply(message.StopToolUse, callOf("call_3_1", "Bash", `{}`))},
-		"unknown end":      {sse(piece(`"content":"hi"`), ending(`"repetition_truncation"`), counts, done), reply(message.StopEnd, hi)},
+		"split characters":  {sse(piece("\"content\":\"\xf0\x9f\""), piece("\"content\":\"\xa7\x97\""), ending(`"stop"`), counts, done), reply(message.StopEnd, message.Text("🧗"))},
+		"function_call":     {sse(piece(`"function_call":{"name":"Bash","arguments":"{"}`), piece(`"function_call":{"arguments":"}"}`), ending(`"function_call"`), counts, done), reply(message.StopToolUse, callOf("call_3_1", "Bash", `{}`))},
+		"thinking in tags":  {sse(piece(`"content":"\n<th"`), piece(`"content":"ink>h"`), piece(`"content":"m</"`), piece(`"content":"think>\n\nh"`), piece(`"content":"i"`), ending(`"stop"`), counts, done), reply(message.StopEnd, thought("hm"), hi)},
+		"an open tag":       {sse(piece(`"content":"<think>hm</thi"`), ending(`"length"`), counts, done), reply(message.StopLength, thought("hm</thi"))},
+		"half a tag":        {sse(piece(`"content":"<thi"`), ending(`"stop"`), counts, done), reply(message.StopEnd, message.Text("<thi"))},
+		"a tag in the text": {sse(piece(`"content":"use <think>x</think>"`), ending(`"stop"`), counts, done), reply(message.StopEnd, message.Text("use <think>x</think>"))},
+		"unknown end":       {sse(piece(`"content":"hi"`), ending(`"repetition_truncation"`), counts, done), reply(message.StopEnd, hi)},
 	} {
 		for _, r := range []io.Reader{strings.NewReader(c.in), iotest.OneByteReader(strings.NewReader(c.in))} {
 			if name == "a reset after finish" {

@@ -96,8 +96,9 @@ func recordTurn(b *bytes.Buffer, reply model.Reply) (opaque, mixed int) {
 	if len(calls) > 0 {
 		usual = message.StopToolUse
 	}
+	ordinary := reply.Stop == message.StopEnd || reply.Stop == message.StopToolUse // then calls alone decide
 	for _, s := range stops {
-		if s.reason == reply.Stop && (reply.Stop != usual || len(say)+len(thinking)+len(calls) == 0) {
+		if s.reason == reply.Stop && (!ordinary || reply.Stop == usual && len(say)+len(thinking)+len(calls) == 0) {
 			line("stop: %s", s.name)
 		}
 	}

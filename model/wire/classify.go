@@ -108,6 +108,8 @@ func (e *Endpoint) Classify(status int, header http.Header, body []byte) error {
 		m.ContextTooLarge = true
 	case contains(text, malformed):
 		m.Class = model.Transient
+	case status == http.StatusUnauthorized && e.clear():
+		m.Class, hint = model.Environment, "the server wants a key, which is not sent over plain http: use https"
 	case status == http.StatusUnauthorized && e.Secret() == "":
 		m.Class, hint = model.Environment, fmt.Sprintf("the server wants a key: set %s", e.KeyEnv)
 	case status == http.StatusUnauthorized:

@@ -77,12 +77,17 @@ func (e *Endpoint) shown() string {
 	return u.Redacted()
 }
 
-// Secret returns the key, "" where there is none.
+// Secret returns the key, "" where there is none or where it would cross a network in clear text.
 func (e *Endpoint) Secret() string {
-	if e.Key == nil {
+	if e.Key == nil || e.clear() {
 		return ""
 	}
 	return e.Key()
+}
+
+// clear says whether everybody on the way to the server could read a key.
+func (e *Endpoint) clear() bool {
+	return strings.HasPrefix(strings.ToLower(e.BaseURL), "http:") && !e.Local()
 }
 
 // Do sends the request and returns the answer, whatever its status. The answer's Body is a *Body; closing it, or

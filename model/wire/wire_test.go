@@ -59,7 +59,7 @@ func TestClassify(t *testing.T) {
 		{"unknown kind in a stream", 200, `{"error":{"message":"huh"}}`, model.Error{Class: model.Transient, Status: 500}},
 	} {
 		var e *model.Error
-		if err := endpoint("http://x").Classify(c.status, http.Header{}, []byte(c.body)); !errors.As(err, &e) {
+		if err := endpoint("https://x").Classify(c.status, http.Header{}, []byte(c.body)); !errors.As(err, &e) {
 			t.Errorf("%s: %v", c.name, err)
 			continue
 		}
@@ -70,10 +70,17 @@ func TestClassify(t *testing.T) {
 			t.Errorf("%s shows the key: %v", c.name, e)
 		}
 	}
-	keyless := endpoint("http://x")
+	keyless := endpoint("https://x")
 	keyless.Key = nil
 	if err := keyless.Classify(401, nil, []byte(`{"error":{"message":"no"}}`)); !strings.Contains(err.Error(), "wants a key: set TEST_API_KEY") {
 		t.Errorf("without a key: %v", err)
+	}
+	clear := endpoint("http://192.0.2.1:11434/v1")
+	if err := clear.Classify(401, nil, []byte(`{"error":{"message":"no"}}`)); clear.Secret() != "" || !strings.Contains(err.Error(), "use https") {
+		t.Errorf("in clear text: %v", err)
+	}
+	if local := endpoint("http://[::1]:1"); local.Secret() != "sk-secret" {
+		t.Error("a local server gets the key")
 	}
 }
 
@@ -82,7 +89,7 @@ func FuzzClassify(f *testing.F) {
 	f.Add(500, []byte(`[{"error":"`))
 	f.Fuzz(func(t *testing.T, status int, body []byte) {
 		var e *model.Error
-		if err := endpoint("http://x").Classify(status, nil, body); !errors.As(err, &e) || e.Class == "" || e.Error() == "" || len(e.Message) > 4000 {
+		if err := endpoint("https://x").Classify(status, nil, body); !errors.As(err, &e) || e.Class == "" || e.Error() == "" || len(e.Message) > 4000 {
 			t.Errorf("%d %q: %v", status, body, err)
 		}
 	})

@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belay/message"
 	"belay/model"
@@ -56,8 +57,8 @@ var anthropicFields = []string{"model", "max_tokens", "stream", "system", "tools
 	"fallbacks", "thread", "speed", "service_tier", "inference_geo", "metadata", "stop_sequences", "betas"}
 
 var (
-	anthropicName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`)
-	anthropicID   = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+	anthropicName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,128}$`) })
+	anthropicID   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]+$`) })
 )
 
 func (d *anthropicDialect) read(header http.Header, body []byte) (incoming, error) {
@@ -169,7 +170,7 @@ func (c *anthropicCheck) tools(raws []json.RawMessage) ([]model.Tool, error) {
 		switch {
 		case t.Type != "" && t.Type != "custom": // a tool of the provider's
 			continue
-		case !anthropicName.MatchString(t.Name):
+		case !anthropicName().MatchString(t.Name):
 			return nil, invalid("tools.%d.custom.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", i)
 		case names[t.Name]:
 			return nil, invalid("tools: Tool names must be unique.")
@@ -232,11 +233,11 @@ func (c *anthropicCheck) blocks(i int, role string, raw json.RawMessage, last bo
 			switch {
 			case role != "assistant":
 				return nil, invalid("%s: `tool_use` blocks can only be in `assistant` messages", at)
-			case !anthropicID.MatchString(b.ID):
+			case !anthropicID().MatchString(b.ID):
 				return nil, invalid("%s.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'", at)
 			case c.ids[b.ID]:
 				return nil, invalid("messages: `tool_use` ids must be unique (%s)", b.ID)
-			case !anthropicName.MatchString(b.Name):
+			case !anthropicName().MatchString(b.Name):
 				return nil, invalid("%s.tool_use.name: String should match pattern '^[a-zA-Z0-9_-]{1,128}$'", at)
 			case json.Unmarshal(b.Input, &input) != nil || input == nil:
 				return nil, invalid("%s.tool_use.input: Input should be a valid dictionary", at)

@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"belay/message"
 	"belay/model"
@@ -48,7 +49,7 @@ type openaiMessage struct {
 	} `json:"tool_calls"`
 }
 
-var openaiName = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var openaiName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 func (d *openaiDialect) read(_ http.Header, body []byte) (incoming, error) {
 	var r openaiRequest
@@ -82,7 +83,7 @@ func (d *openaiDialect) read(_ http.Header, body []byte) (incoming, error) {
 			continue
 		case t.Type != "function" || t.Function == nil:
 			return in, invalid("Invalid value for 'tools[%d].type': expected 'function' or 'custom'.", i)
-		case !openaiName.MatchString(t.Function.Name):
+		case !openaiName().MatchString(t.Function.Name):
 			return in, invalid("Invalid 'tools[%d].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$', at most 64 long.", i)
 		case names[t.Function.Name]:
 			return in, invalid("Invalid 'tools[%d].function.name': %s is there twice.", i, t.Function.Name)
@@ -130,7 +131,7 @@ func (d *openaiDialect) messages(in *incoming, list []openaiMessage) error {
 					return invalid("Invalid 'messages[%d].tool_calls[%d].id': expected a string of 1 to 40 characters.", i, k)
 				case c.Type != "function":
 					return invalid("Invalid value for 'messages[%d].tool_calls[%d].type': expected 'function'.", i, k)
-				case !openaiName.MatchString(c.Function.Name):
+				case !openaiName().MatchString(c.Function.Name):
 					return invalid("Invalid 'messages[%d].tool_calls[%d].function.name': string does not match pattern '^[a-zA-Z0-9_-]+$'.", i, k)
 				case c.Function.Arguments == nil:
 					return invalid("Missing required parameter: 'messages[%d].tool_calls[%d].function.arguments'.", i, k)

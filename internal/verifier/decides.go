@@ -1,0 +1,39 @@
+package verifier
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Decides says whether a file decides what a test run finds: tests and what they share, and the files in which
+// a project says how it is tested. An agent that changes one may still be right, but then the tests that it
+// was given no longer judge it. The path is relative to the workspace, with slashes.
+func Decides(file string) bool {
+	name := path.Base(file)
+	if slices.Contains(deciders, name) {
+		return true
+	}
+	stem := strings.TrimSuffix(name, path.Ext(name))
+	switch {
+	case strings.HasSuffix(name, "_test.go"), strings.HasSuffix(stem, ".test"), strings.HasSuffix(stem, ".spec"),
+		path.Ext(name) == ".py" && (strings.HasPrefix(name, "test_") || strings.HasSuffix(stem, "_test")):
+		return true
+	}
+	for _, dir := range strings.Split(path.Dir(file), "/") {
+		if slices.Contains(testDirs, dir) {
+			return true
+		}
+	}
+	return false
+}
+
+// deciders say how a project is tested.
+var deciders = []string{
+	"Makefile", "makefile", "GNUmakefile", "package.json", "conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.cfg", "pyproject.toml",
+	"jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "vitest.config.js", "vitest.config.ts", "vitest.config.mjs",
+	"playwright.config.ts", "playwright.config.js", ".mocharc.js", ".mocharc.json", ".mocharc.yml", "karma.conf.js", "go.work",
+}
+
+// testDirs hold tests, or what they read.
+var testDirs = []string{"test", "tests", "__tests__", "testdata", "spec"}
