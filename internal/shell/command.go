@@ -82,7 +82,7 @@ func (c *command) run() flow {
 func known(name string) bool {
 	_, reader := readers()[name]
 	_, writer := writers[name]
-	return reader || writer || starters[name] || recognised(name) || shellBuiltins[name]
+	return reader || writer || starters[name] || recognised(name) || shellBuiltins()[name]
 }
 
 // sub analyses other words as a command of their own, in the same place. Steps over safe are wrappers behind which a

@@ -14,11 +14,13 @@ import (
 )
 
 // specials are the commands that a table of options does not describe.
-var specials map[string]func(*command)
+var specials func() map[string]func(*command)
 
-func init() {
+func init() { specials = sync.OnceValue(makeSpecials) }
+
+func makeSpecials() map[string]func(*command) {
 	awk := (*command).awk
-	specials = map[string]func(*command){
+	return map[string]func(*command){
 		"find": (*command).find, "git": (*command).gitRead, "sed": (*command).sed, "gsed": (*command).sed, "test": func(c *command) { c.test("test") }, "[": func(c *command) { c.test("[") },
 		"date": (*command).date, "printf": (*command).printf, "go": (*command).goTool, "awk": awk, "gawk": awk, "mawk": awk, "nawk": awk, "tar": (*command).tar, "bsdtar": (*command).tar, "unzip": (*command).unzip,
 		"gzip": (*command).gzip, "gunzip": (*command).gzip, "xz": (*command).gzip, "bzip2": (*command).gzip, "zstd": (*command).gzip, "xxd": (*command).xxd, "yq": (*command).yq, "pip": (*command).pip, "pip3": (*command).pip,
@@ -28,13 +30,15 @@ func init() {
 }
 
 // versions are the programs whose --version, or the other word given, prints a version and reads nothing of the workspace.
-var versions = map[string]string{"gcc": "-v", "g++": "-v", "cc": "-v", "clang": "-v", "clang++": "-v", "make": "-v", "cmake": "", "ninja": "", "ruby": "-v", "perl": "-v", "java": "-version", "javac": "-version", "lua": "-v", "deno": "-V", "bun": "-v", "psql": "-V", "mysql": "-V",
-	"redis-cli": "-v", "curl": "-V", "wget": "-V", "ssh": "-V", "rsync": "", "gh": "version", "aws": "", "openssl": "version", "tmux": "-V", "vim": "", "nvim": "-v", "emacs": "", "sqlite3": "-version", "ffmpeg": "-version", "helm": "version", "uv": "", "protoc": "", "gdb": "-v", "strace": "-V", "valgrind": "",
-	"sudo": "-V", "less": "-V", "zip": "-v", "gpg": "", "ansible": "", "pandoc": "-v", "pwsh": "", "zig": "version", "ghc": "", "ocaml": "-version", "scala": "-version", "kotlinc": "-version", "elixir": "-v", "R": "", "julia": "-v", "nginx": "-v", "virtualenv": "", "docker-compose": "", "minikube": "version", "kind": "version", "pre-commit": "-V", "ld": "-v", "as": ""}
+var versions = sync.OnceValue(func() map[string]string {
+	return map[string]string{"gcc": "-v", "g++": "-v", "cc": "-v", "clang": "-v", "clang++": "-v", "make": "-v", "cmake": "", "ninja": "", "ruby": "-v", "perl": "-v", "java": "-version", "javac": "-version", "lua": "-v", "deno": "-V", "bun": "-v", "psql": "-V", "mysql": "-V",
+		"redis-cli": "-v", "curl": "-V", "wget": "-V", "ssh": "-V", "rsync": "", "gh": "version", "aws": "", "openssl": "version", "tmux": "-V", "vim": "", "nvim": "-v", "emacs": "", "sqlite3": "-version", "ffmpeg": "-version", "helm": "version", "uv": "", "protoc": "", "gdb": "-v", "strace": "-V", "valgrind": "",
+		"sudo": "-V", "less": "-V", "zip": "-v", "gpg": "", "ansible": "", "pandoc": "-v", "pwsh": "", "zig": "version", "ghc": "", "ocaml": "-version", "scala": "-version", "kotlinc": "-version", "elixir": "-v", "R": "", "julia": "-v", "nginx": "-v", "virtualenv": "", "docker-compose": "", "minikube": "version", "kind": "version", "pre-commit": "-V", "ld": "-v", "as": ""}
+})
 
 // version reports whether the command only prints its version.
 func (c *command) version(name string) bool {
-	short, ok := versions[name]
+	short, ok := versions()[name]
 	if !ok || len(c.words) != 2 || !c.words[1].one() || c.words[1].text != "--version" && (short == "" || c.words[1].text != short) {
 		return false
 	}

@@ -86,7 +86,7 @@ var readers = sync.OnceValue(func() map[string]readSpec {
 
 // read adds the effects of a command that only reads, and reports whether it is one.
 func (c *command) read(name string) bool {
-	if special := specials[name]; special != nil {
+	if special := specials()[name]; special != nil {
 		special(c)
 		return true
 	}

@@ -110,7 +110,7 @@ func (c *command) found(words, roots []word, dir bool) {
 			inner[k] = word{head: before + head, arg: -1}
 		}
 	}
-	if inner[0].one() && shellBuiltins[inner[0].text] && !outside[inner[0].text] {
+	if inner[0].one() && shellBuiltins()[inner[0].text] && !outside[inner[0].text] {
 		c.opaque("find", "`%s` is the shell's own: outside of it anything may have that name", clip(inner[0].text))
 	}
 	c.subIn(inner, dirs)

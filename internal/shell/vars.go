@@ -4,6 +4,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -142,9 +143,9 @@ func (a *analysis) forget(node syntax.Node) {
 
 // generic are the words of which a variable's name in capitals may consist: no program reads such a name to decide
 // what it runs. Names in small letters belong to the shell's user but for a few.
-var generic = set(`A B C D E F G H I J K L M N O P Q R S T U V W X Y Z FILE FILES DIR DIRS DIRECTORY FOLDER NAME NAMES COUNT TOTAL ROOT BASE SRC SOURCE DST DEST OUT OUTPUT INPUT LINE VERSION
+const generic = `A B C D E F G H I J K L M N O P Q R S T U V W X Y Z FILE FILES DIR DIRS DIRECTORY FOLDER NAME NAMES COUNT TOTAL ROOT BASE SRC SOURCE DST DEST OUT OUTPUT INPUT LINE VERSION
 	COMMIT BRANCH PKG PACKAGE REPO TARGET TEST TESTS PROJECT WORKSPACE WORK START END FROM TO MAX MIN NUM NUMBER INDEX RESULT RESULTS STATUS CODE LOG LOGS PATTERN QUERY PREFIX SUFFIX EXT KEY VALUE DATA
-	JSON YAML RED GREEN YELLOW BLUE BOLD RESET NC SHA HASH TAG REV HEAD BEFORE AFTER OLD NEW LEFT RIGHT FIRST LAST SIZE ITEM ITEMS LIST MODULE MODULES CLASS FUNC FUNCTION APP API SERVICE LIMIT STEP TODAY DATE DAY TMP TEMP MATCH MATCHES ERR RC RET`)
+	JSON YAML RED GREEN YELLOW BLUE BOLD RESET NC SHA HASH TAG REV HEAD BEFORE AFTER OLD NEW LEFT RIGHT FIRST LAST SIZE ITEM ITEMS LIST MODULE MODULES CLASS FUNC FUNCTION APP API SERVICE LIMIT STEP TODAY DATE DAY TMP TEMP MATCH MATCHES ERR RC RET`
 
 // harmless says that no program decides by a variable of this name what it runs or where it sends.
 func harmless(name string) bool {
@@ -158,7 +159,7 @@ func harmless(name string) bool {
 		return name[0] >= 'a' && name[0] <= 'z' && !strings.HasPrefix(name, "npm_")
 	}
 	for _, part := range strings.Split(name, "_") {
-		if !generic[strings.TrimRight(part, "0123456789")] {
+		if !words(generic)[strings.TrimRight(part, "0123456789")] {
 			return false
 		}
 	}
@@ -166,13 +167,15 @@ func harmless(name string) bool {
 }
 
 // constants are settings before a command that only make it quieter, with the values that do so ("" is any plain value).
-var constants = map[string]string{"LANG": "", "LANGUAGE": "", "NO_COLOR": "", "FORCE_COLOR": "", "CLICOLOR": "", "TERM": "", "COLUMNS": "", "LINES": "", "LC_ALL": "", "LC_COLLATE": "", "LC_CTYPE": "", "LC_NUMERIC": "", "LC_TIME": "", "LC_MESSAGES": "", "CI": "", "TZ": "",
-	"GIT_PAGER": "cat", "PAGER": "cat", "MANPAGER": "cat", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GOTOOLCHAIN": "local", "GOPROXY": "off",
-	"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INDEX": "1", "npm_config_logs_max": "0", "npm_config_update_notifier": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+var constants = sync.OnceValue(func() map[string]string {
+	return map[string]string{"LANG": "", "LANGUAGE": "", "NO_COLOR": "", "FORCE_COLOR": "", "CLICOLOR": "", "TERM": "", "COLUMNS": "", "LINES": "", "LC_ALL": "", "LC_COLLATE": "", "LC_CTYPE": "", "LC_NUMERIC": "", "LC_TIME": "", "LC_MESSAGES": "", "CI": "", "TZ": "",
+		"GIT_PAGER": "cat", "PAGER": "cat", "MANPAGER": "cat", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GOTOOLCHAIN": "local", "GOPROXY": "off",
+		"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INDEX": "1", "npm_config_logs_max": "0", "npm_config_update_notifier": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+})
 
 // constant says that name=text may stand before a command.
 func constant(name, text string) bool {
-	want, ok := constants[name]
+	want, ok := constants()[name]
 	if !ok {
 		return false
 	}

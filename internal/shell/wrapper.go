@@ -286,7 +286,7 @@ options:
 			}
 		}
 	}
-	if inner[0].one() && shellBuiltins[inner[0].text] && !outside[inner[0].text] {
+	if inner[0].one() && shellBuiltins()[inner[0].text] && !outside[inner[0].text] {
 		c.opaque("xargs", "`%s` is the shell's own: outside of it anything may have that name", clip(inner[0].text))
 	}
 	c.sub(inner)
@@ -340,8 +340,10 @@ func (c *command) shellLine(name string, rest []word) bool {
 }
 
 // shellBuiltins are the commands that bash itself has.
-var shellBuiltins = set(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export false fc fg getopts hash help
+var shellBuiltins = sync.OnceValue(func() map[string]bool {
+	return set(`. : [ alias bg bind break builtin caller cd command compgen complete compopt continue declare dirs disown echo enable eval exec exit export false fc fg getopts hash help
 	history jobs kill let local logout mapfile popd printf pushd pwd read readarray readonly return set shift shopt source suspend test times trap true type typeset ulimit umask unalias unset wait`)
+})
 
 var (
 	setting = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[-+][euxvf]+$`) })
@@ -350,7 +352,7 @@ var (
 
 // builtin adds the effects of the shell's own commands that change only the shell.
 func (c *command) builtin(name string) bool {
-	if c.words[0].text != name || !shellBuiltins[name] {
+	if c.words[0].text != name || !shellBuiltins()[name] {
 		return false
 	}
 	args := c.words[1:]
