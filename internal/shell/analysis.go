@@ -1,7 +1,10 @@
 package shell
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,6 +24,8 @@ type analysis struct {
 	links       map[string]string // folders and what they really are
 	text        string            // of the tree that is read
 	parts       []effect.Command
+	seen        map[effect.Effect]bool // the effects, once there are many
+	steps       int
 	nodes       []*syntax.CallExpr // whose parts are kept
 	linked      bool               // it changed folder through a symbolic link
 	injected    bool               // the tree was changed: see guard
@@ -56,11 +61,31 @@ func union(a, b []string) []string {
 }
 
 func (a *analysis) add(kind effect.Kind, target, why string) {
-	for i := range a.effects {
-		x := &a.effects[i]
-		if x.Kind == kind && x.Target == target && (kind != effect.Opaque || x.Why == why) {
+	key := effect.Effect{Kind: kind, Target: target}
+	if kind == effect.Opaque {
+		key.Why = why
+	}
+	if len(a.effects) < 16 {
+		for i := range a.effects {
+			x := &a.effects[i]
+			if x.Kind == kind && x.Target == target && (kind != effect.Opaque || x.Why == why) {
+				return
+			}
+		}
+	} else {
+		if a.seen == nil {
+			a.seen = map[effect.Effect]bool{}
+			for _, x := range a.effects {
+				if x.Kind != effect.Opaque {
+					x.Why = ""
+				}
+				a.seen[x] = true
+			}
+		}
+		if a.seen[key] {
 			return
 		}
+		a.seen[key] = true
 	}
 	a.effects = append(a.effects, effect.Effect{Kind: kind, Target: target, Why: why})
 }
@@ -117,12 +142,29 @@ func (a *analysis) real(p string) string {
 		return r
 	}
 	if a.links == nil {
-		a.links = map[string]string{}
+		a.links = map[string]string{"/": "/", a.place.Workspace: a.place.Workspace} // a place's workspace is resolved
+		if r, ok := a.links[p]; ok {
+			return r
+		}
 	}
-	r := tool.ResolveLinks(p)
+	if len(p) > maxPath {
+		return p
+	}
+	r := p
+	if parent := filepath.Dir(p); parent == p {
+		r = tool.ResolveLinks(p)
+	} else {
+		r = filepath.Join(a.real(parent), filepath.Base(p))
+		if info, err := os.Lstat(r); err == nil && info.Mode()&fs.ModeSymlink != 0 || err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r = tool.ResolveLinks(r)
+		}
+	}
 	a.links[p] = r
 	return r
 }
+
+// maxPath is longer than any path that a system call takes, in bytes.
+const maxPath = 4096
 
 func (a *analysis) stmts(list []*syntax.Stmt, dirs []string) flow {
 	f := same(dirs)
@@ -136,6 +178,9 @@ func (a *analysis) stmts(list []*syntax.Stmt, dirs []string) flow {
 }
 
 func (a *analysis) stmt(s *syntax.Stmt, dirs []string) flow {
+	if a.steps++; a.steps > maxSteps {
+		return same(dirs) // the line is refused
+	}
 	if s.Coprocess || s.Disown {
 		a.opaque("&", "it leaves a process in the background")
 	}

@@ -22,7 +22,12 @@ import (
 // hostile: it names programs that leave a trace.
 func workspace(t *testing.T) (tool.Place, func() map[string]string) {
 	t.Helper()
-	root, err := filepath.EvalSymlinks(t.TempDir())
+	return workspaceIn(t, t.TempDir())
+}
+
+func workspaceIn(t *testing.T, dir string) (tool.Place, func() map[string]string) {
+	t.Helper()
+	root, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,11 +2,13 @@ package shell
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -186,6 +188,33 @@ func TestRefused(t *testing.T) {
 // guard is what a git command that reads begins with.
 const guard = "GIT_ALLOW_PROTOCOL=none git --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null -c log.showSignature=false -c diff.autoRefreshIndex=false "
 
+// A short line can ask for much to be followed; such a line is refused before it takes long.
+func TestTooMuchIsRefused(t *testing.T) {
+	var functions strings.Builder
+	for i := range 8 {
+		fmt.Fprintf(&functions, "f%d() { %s; }\n", i, strings.Repeat(fmt.Sprintf("f%d;", i+1), 200)+":")
+	}
+	nested := strings.Repeat("while cd x; do ", 20) + "ls" + strings.Repeat("; done", 20)
+	var assigned, operands strings.Builder
+	for i := range 3000 {
+		fmt.Fprintf(&assigned, "x%d=1;", i)
+	}
+	for i := range 9000 {
+		fmt.Fprintf(&operands, " a%d", i)
+	}
+	for name, line := range map[string]string{"functions": functions.String() + "f0", "variables": assigned.String() + "ls", "pipes": "ls" + strings.Repeat("|cat", 5000), "statements": strings.Repeat("ls;", 10000)} {
+		var unreadable *Unreadable
+		if _, err := Analyze(line, place); !errors.As(err, &unreadable) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, line := range map[string]string{"loops": nested, "operands": "rm" + operands.String(), "folders": "cat " + strings.Repeat("a/", 30000), "loops without folders": strings.Repeat("while ls; do ", 20) + "ls" + strings.Repeat("; done", 20)} {
+		if _, err := Analyze(line, place); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
 func TestRuns(t *testing.T) {
 	for line, want := range map[string]string{
 		"ls   -la;pwd":                 "ls -la\npwd",
@@ -260,5 +289,23 @@ func BenchmarkAnalyze(b *testing.B) {
 		if _, err := Analyze("cd src && git log --oneline -10 | head -5; grep -rn 'foo' . 2>/dev/null", place); err != nil {
 			b.Fatal(err)
 		}
+	}
+}
+
+// BenchmarkCorpus gives the median time of a line that reads, as line-ns.
+func BenchmarkCorpus(b *testing.B) {
+	lines := reads(b)
+	for b.Loop() {
+		took := make([]time.Duration, len(lines))
+		for i, line := range lines {
+			started := time.Now()
+			if _, err := Analyze(line, place); err != nil {
+				b.Fatal(err)
+			}
+			took[i] = time.Since(started)
+		}
+		slices.Sort(took)
+		b.ReportMetric(float64(took[len(took)/2]), "median-ns/line")
+		b.ReportMetric(float64(took[len(took)*99/100]), "p99-ns/line")
 	}
 }

@@ -35,7 +35,10 @@ func (a *analysis) get(name string) (value, bool) {
 func (a *analysis) set(name string, v value) {
 	next := map[string]value{}
 	if a.vars != nil {
-		next = maps.Clone(a.vars.of)
+		if next = maps.Clone(a.vars.of); len(next) > maxVars {
+			a.steps = maxSteps + 1 // the line is refused
+			return
+		}
 	}
 	next[name] = v
 	a.vars = &vars{next}
