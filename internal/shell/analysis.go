@@ -438,7 +438,7 @@ func (a *analysis) testPath(x syntax.TestExpr, dirs []string) {
 		a.testExpr(x, dirs)
 		return
 	}
-	a.path(effect.Read, a.word(w, dirs), dirs, "`[[`")
+	a.looks(a.word(w, dirs), dirs, "`[[`")
 }
 
 // declClause reads declare, local, export and readonly: only plain assignments to harmless names.

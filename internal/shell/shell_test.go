@@ -150,7 +150,8 @@ func TestReadTargets(t *testing.T) {
 		"cd .. && cat x":                 {"/x"},
 		"ls /home/me/*":                  {"/home/me/*"},
 		"timeout 5 cat /home/me/x":       {"/home/me/x"},
-		"test -f /home/me/x":             {"/home/me/x"},
+		"test -f /home/me/.ssh/x":        {"/home/me/.ssh"},
+		"[[ -f .env ]]":                  {"/ws"},
 		"wc --files0-from=/home/me/x":    {"/home/me/x"},
 	} {
 		p, err := Analyze(line, place)

@@ -171,6 +171,14 @@ func (c *command) sed() {
 	}
 }
 
+// looks adds that a command looks whether a path is there, which shows no more than its folder does.
+func (a *analysis) looks(w word, dirs []string, why string) {
+	if w.one() && w.text != "" {
+		w.text = path.Dir(path.Clean(w.text))
+	}
+	a.path(effect.Read, w, dirs, why)
+}
+
 // test refuses what evaluates an array subscript, which can run a command.
 func (c *command) test(name string) {
 	c.add(effect.Exec, name, "")
@@ -182,7 +190,7 @@ func (c *command) test(name string) {
 		case w.known && (w.text == "-v" || w.text == "-R" || strings.Contains(w.text, "[") || strings.Contains(w.text, "]") && !last):
 			c.opaque(name, "`%s` with a variable's name or a subscript", name)
 		case w.known && strings.ContainsAny(w.text, "/."):
-			c.path(effect.Read, w, c.dirs, "`test`")
+			c.looks(w, c.dirs, "`test`")
 		}
 	}
 }
