@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"effect":  {},
 
 	// contracts
-	"journal": {"message", "effect"},
+	"journal": {"message", "effect", "internal/failpoint"},
 	"tool":    {"message", "effect"},
 	"policy":  {"message", "effect"},
 	"handoff": {},
@@ -39,11 +39,11 @@ var layers = map[string][]string{
 	"verify":                {"message", "effect"},
 
 	// loops
-	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
+	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection", "internal/failpoint"},
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/smallfile",
+		"internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -53,6 +53,8 @@ var layers = map[string][]string{
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
 	"internal/yaml":      {},
 	"internal/smallfile": {},
+	// moments to be killed at; empty in a release
+	"internal/failpoint": {},
 
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
@@ -66,14 +68,16 @@ var layers = map[string][]string{
 	"internal/archive":        {},
 	"internal/demo":           {},
 	"internal/keys":           {},
+	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox",
+		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
+	"internal/crashtest":  {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
 	"journal/journaltest": {"message", "effect", "journal"},
 	"tool/tooltest":       {"effect", "tool"},
 	"model/modeltest":     {"message", "model", "model/rehearsal"},

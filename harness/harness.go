@@ -15,6 +15,7 @@ import (
 	"belay/effect"
 	"belay/handoff"
 	"belay/internal/projection"
+	"belay/internal/redact"
 	"belay/internal/sandbox"
 	"belay/internal/snapshot"
 	"belay/internal/verifier"
@@ -82,11 +83,16 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Run works on the task until it is proved, given up or out of bounds. An error means that there is no
 // sound outcome: a *UsageError before anything started, else the harness's own fault.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	a, err := build(ctx, cfg)
+	runID := journal.NewRunID()
+	a, err := build(ctx, cfg, runID)
 	if err != nil {
 		return Result{}, err
 	}
-	log, events, err := journal.Create(a.home, journal.NewRunID(), nil, a.opening(cfg)...)
+	opening, err := a.secrets.Entries(a.opening(cfg))
+	if err != nil {
+		return Result{}, err
+	}
+	log, events, err := journal.Create(a.home, runID, nil, opening...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -106,12 +112,13 @@ func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
 	if say == nil {
 		say = func(string) {}
 	}
-	a.loop.Log = patient{Log: log, ctx: ctx, say: say, sleep: pause}
+	a.loop.Log = patient{Log: a.secrets.Log(log), ctx: ctx, say: say, sleep: pause}
 	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
-		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
+		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
 	}
 	out, err := loop.Run(ctx, a.loop)
+	out.Reason, out.Summary = a.secrets.Text(out.Reason), a.secrets.Text(out.Summary)
 	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
 }
 
@@ -120,23 +127,24 @@ const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
-	home   string
-	place  tool.Place
-	box    *sandbox.Sandbox
-	level  sandbox.Level
-	mode   policy.Mode
-	system string
-	specs  []model.Tool
-	spec   string   // of the model, to ask for again
-	repo   *repoMap // nil where the repository has none
-	loop   loop.Config
+	home    string
+	place   tool.Place
+	box     *sandbox.Sandbox
+	level   sandbox.Level
+	mode    policy.Mode
+	system  string
+	specs   []model.Tool
+	spec    string   // of the model, to ask for again
+	repo    *repoMap // nil where the repository has none
+	secrets *redact.Redactor
+	loop    loop.Config
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
 func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
 
 // build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
-func build(ctx context.Context, cfg Config) (*agent, error) {
+func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if strings.TrimSpace(cfg.Task) == "" {
 		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
 	}
@@ -157,19 +165,25 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 			return nil, &UsageError{err}
 		}
 	}
+	if a.secrets, err = openSecrets(a.home, runID, cfg.KeyFiles); err != nil {
+		return nil, err
+	}
 	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
 	a.spec = spec
 	registry, err := registry(cfg)
+	if err == nil {
+		registry, err = a.secrets.Tools(registry)
+	}
 	if err != nil {
 		return nil, &UsageError{err}
 	}
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...)})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...), Progress: cfg.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
@@ -195,7 +209,7 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	a.loop = loop.Config{
 		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
-		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
+		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
@@ -278,9 +292,13 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	var all []verify.Verifier
 	for _, line := range lines {
 		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
-			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
+			Env: a.secrets.Output(box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace))})
 	}
-	return append(all, cfg.Verifiers...)
+	all = append(all, cfg.Verifiers...)
+	for i, v := range all {
+		all[i] = a.secrets.Verifier(v)
+	}
+	return all
 }
 
 // opening is how a run's journal begins.

@@ -1,6 +1,7 @@
 package harness
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -13,6 +14,7 @@ import (
 	"slices"
 
 	"belay/internal/projection"
+	"belay/internal/redact"
 	"belay/journal"
 	"belay/loop"
 	"belay/message"
@@ -41,7 +43,11 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	defer log.Close()
-	past, err := recall(log)
+	secrets, err := openSecrets(home, runID, cfg.KeyFiles)
+	if err != nil {
+		return Result{}, err
+	}
+	past, err := recall(log, secrets)
 	if err != nil {
 		return Result{}, err
 	}
@@ -55,7 +61,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	}
 	say := cfg.Task
 	cfg = past.fill(cfg)
-	a, err := build(ctx, cfg)
+	a, err := build(ctx, cfg, runID)
 	if err != nil {
 		return Result{}, err
 	}
@@ -82,7 +88,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}
-	events, err := log.Append(entries...)
+	events, err := a.secrets.Log(log).Append(entries...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -123,8 +129,9 @@ func (p past) finished() string {
 	return ""
 }
 
-func recall(log *journal.File) (past, error) {
+func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 	p := past{files: map[string]string{}, told: map[string]string{}}
+	var reply journal.Event // the last one
 	for e, err := range log.Events() {
 		if err == nil {
 			switch e.Type {
@@ -133,10 +140,11 @@ func recall(log *journal.File) (past, error) {
 				err = e.Decode(&p.start)
 				p.session, p.ended = e.Session, false
 			case journal.TypeModelReply:
-				var r journal.ModelReply
-				err = e.Decode(&r)
-				p.stop = r.Stop
+				reply = e
 			case journal.TypeToolResult:
+				if !bytes.Contains(e.Payload, []byte(`"hashes":{`)) {
+					break // most name no file, and all are looked at
+				}
 				var r journal.ToolResult
 				err = e.Decode(&r)
 				maps.Copy(p.files, r.Hashes)
@@ -164,11 +172,21 @@ func recall(log *journal.File) (past, error) {
 			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
 		}
 	}
+	if reply.Seq > 0 {
+		var r journal.ModelReply
+		if err := reply.Decode(&r); err != nil {
+			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
+		}
+		p.stop = r.Stop
+	}
 	switch {
 	case p.session == 0:
 		return p, fmt.Errorf("resume %s: the journal holds no session", log.RunID())
 	case p.start.Projection != projection.Version:
 		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
+	}
+	if err := reveal(&p.start, secrets); err != nil {
+		return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
 	}
 	if err := json.Unmarshal(p.start.Tools, &p.tools); err != nil {
 		return p, fmt.Errorf("resume %s: tools: %w", log.RunID(), err)

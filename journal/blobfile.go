@@ -11,6 +11,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+
+	"belay/internal/failpoint"
 )
 
 func (p place) blobPath(hash string) string { return filepath.Join(p.dir, blobsName, hash[:2], hash) }
@@ -133,9 +135,11 @@ func (b *blobs) putFrom(r io.Reader) (Ref, error) {
 	if err == nil {
 		err = b.disk.MkdirAll(filepath.Dir(path))
 	}
+	failpoint.Hit("blob.before-rename")
 	if err == nil {
 		err = b.disk.Rename(tmp, path)
 	}
+	failpoint.Hit("blob.after-rename")
 	if err != nil {
 		b.disk.Remove(tmp)
 		return fail(err)
@@ -164,6 +168,7 @@ func (b *blobs) sync() (err error) {
 			return err
 		}
 	}
+	failpoint.Hit("blob.after-sync")
 	clear(b.fresh)
 	return nil
 }

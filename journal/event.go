@@ -133,8 +133,11 @@ func unseal(prev string, line []byte) (Event, error) {
 	return readEvent(line)
 }
 
-// readEvent reads a line that need not be sound.
+// readEvent reads a line that need not be sound. The event's payload is a part of the line.
 func readEvent(line []byte) (Event, error) {
+	if e, ok := envelope(line); ok {
+		return e, nil
+	}
 	var e Event
 	if err := json.Unmarshal(line, &e); err != nil {
 		return Event{}, fmt.Errorf("not JSON: %w", err)

@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+
+	"belay/internal/failpoint"
 )
 
 // File is a Log in a directory: journal.jsonl, blobs/<aa>/<sha256>, lock, and sidecars.
@@ -136,11 +138,13 @@ func (f *File) write(lines []byte, durable bool) error {
 		return err
 	}
 	end := f.at.offset + int64(len(lines))
+	failpoint.Hit("append.before-write")
 	f.reach = max(f.reach, end)
 	if _, err := f.file.WriteAt(lines, f.at.offset); err != nil {
 		f.broken = err
 		return err
 	}
+	failpoint.Hit("append.after-write")
 	if !durable {
 		f.unsynced = append(f.unsynced, lines...)
 		f.at.offset = end
@@ -150,6 +154,7 @@ func (f *File) write(lines []byte, durable bool) error {
 		f.broken = err
 		return fmt.Errorf("sync: %w", err)
 	}
+	failpoint.Hit("append.after-sync")
 	f.at.offset = end
 	f.isDurable()
 	return nil
@@ -217,6 +222,7 @@ func (f *File) keepIndex() {
 }
 
 func (f *File) writeIndex() {
+	failpoint.Hit("append.before-index")
 	text, err := f.chain.index(f.at)
 	if err == nil && replace(f.disk, filepath.Join(f.dir, indexName), text) == nil {
 		f.indexed, f.indexSize = f.at.offset, int64(len(text))

@@ -338,3 +338,33 @@ func FuzzPack(f *testing.F) {
 		}
 	})
 }
+
+// FuzzEnvelope: what the fast reader of lines takes, it reads as a JSON decoder does.
+func FuzzEnvelope(f *testing.F) {
+	for _, e := range []Event{
+		{V: 1, RunID: "r_01", Seq: 1, TS: Time{start}, Type: "x", Agent: "main", Session: 1, Payload: json.RawMessage(`{}`)},
+		{V: 1, RunID: "r_\"é", Seq: 123456789, TS: Time{start}, Type: "tool.request", Agent: "a", Session: 2, Turn: 3, Step: "s1", Payload: json.RawMessage(`{"a":"}"}`)},
+	} {
+		line, err := seal(zeroSum, &e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		got, ok := envelope(line)
+		if !ok || !json.Valid(got.Payload) {
+			return
+		}
+		var want Event
+		if err := json.Unmarshal(line, &want); err != nil {
+			t.Fatalf("took a line that is no JSON: %v", err)
+		}
+		if string(got.Payload) != string(want.Payload) {
+			t.Fatalf("payload %q, want %q", got.Payload, want.Payload)
+		}
+		if got.Payload, want.Payload = nil, nil; !cmp.Equal(got, want) {
+			t.Fatal(cmp.Diff(want, got))
+		}
+	})
+}

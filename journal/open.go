@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/oklog/ulid/v2"
+
+	"belay/internal/failpoint"
 )
 
 // NewRunID makes a fresh run id: "r_" and a lower-case ULID, which sorts by time.
@@ -85,10 +87,12 @@ func createOn(d disk, home string, c *chain, b birth, entries []Entry) (_ *File,
 	if err := d.SyncDir(born); err != nil {
 		return nil, nil, err
 	}
+	failpoint.Hit("create.before-rename")
 	if err := d.Rename(born, final); err != nil {
 		return nil, nil, err
 	}
 	f.dir, f.blobs.dir = final, final
+	failpoint.Hit("create.after-rename")
 	if err := d.SyncDir(runs); err != nil {
 		return nil, nil, err
 	}
@@ -157,6 +161,7 @@ func openOn(p place, now func() time.Time) (_ *File, err error) {
 	if err != nil {
 		return nil, err
 	}
+	failpoint.Hit("open.after-lock")
 	f, err := p.writable(newChain(p.runID(), now), unlock, 0)
 	if err != nil {
 		return nil, err
@@ -191,6 +196,7 @@ func openOn(p place, now func() time.Time) (_ *File, err error) {
 			err = fmt.Errorf("cut the torn tail: %w", err)
 		}
 	}
+	failpoint.Hit("open.after-cut")
 	if err == nil {
 		err = f.file.Sync() // what the last writer did not come to: it is built upon from here on
 	}

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
@@ -96,6 +97,9 @@ func Check(dir string) (events int, findings []Finding, err error) {
 
 // blobs says what is wrong with each of the blobs that the line names.
 func (l storedLine) blobs() (wrong []error, err error) {
+	if !json.Valid(l.event.Payload) {
+		return nil, errors.New("its payload is no JSON, though its sum is right: this package did not write it")
+	}
 	found, err := refs(l.event.Payload)
 	for _, ref := range found {
 		wrong = append(wrong, l.place.checkBlob(ref))

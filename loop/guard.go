@@ -3,7 +3,6 @@ package loop
 import (
 	"crypto/sha256"
 	"fmt"
-	"regexp"
 	"time"
 
 	"belay/effect"
@@ -57,7 +56,7 @@ func newGuard(b journal.Bounds) *guard {
 		repeated: map[signature]int{}, nudged: map[string]bool{}}
 }
 
-func (g *guard) apply(e journal.Event) error {
+func (g *guard) apply(e *decoded) error {
 	if e.Type == journal.TypeSessionStart {
 		if !g.start.IsZero() {
 			g.before += g.last.Sub(g.start)
@@ -149,11 +148,8 @@ func (g *guard) count(request journal.ToolRequest, result journal.ToolResult) {
 	}
 }
 
-// volatile matches what differs between two runs of the same command that say the same: times and addresses.
-var volatile = regexp.MustCompile(`\b[0-9.]+ ?(ns|µs|ms|s)\b|0x[0-9a-f]+`)
-
 func sign(name, args string, result journal.ToolResult) signature {
-	text := volatile.ReplaceAllString(result.Text, "~")
+	text := steady(result.Text)
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", name, args, result.Status, text))
 }
 

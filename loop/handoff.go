@@ -26,7 +26,7 @@ type keeper struct {
 // keptFailures is how many of the latest failures a note tells.
 const keptFailures = 5
 
-func (k *keeper) apply(e journal.Event) error {
+func (k *keeper) apply(e *decoded) error {
 	switch e.Type {
 	case journal.TypeSessionStart:
 		var p journal.SessionStart

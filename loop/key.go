@@ -31,7 +31,7 @@ type deed struct {
 }
 
 // apply follows the journal.
-func (o *once) apply(e journal.Event) error {
+func (o *once) apply(e *decoded) error {
 	if o.asked == nil {
 		o.asked, o.first = map[string]deed{}, map[string]deed{}
 	}

@@ -164,10 +164,13 @@ func (c check) Verify(context.Context) (verify.Report, error) {
 }
 
 // mood is a detected verifier that fails the first time, whatever it sees.
-type mood struct{ asked int }
+type mood struct {
+	asked int
+	named bool
+}
 
 func (m *mood) Name() string { return "mood" }
-func (m *mood) Named() bool  { return false }
+func (m *mood) Named() bool  { return m.named }
 func (m *mood) Verify(context.Context) (verify.Report, error) {
 	m.asked++
 	return verify.Report{OK: m.asked > 1}, nil
@@ -309,6 +312,8 @@ func TestOutcomes(t *testing.T) {
 		{name: "a named verifier counts all the same", replies: []model.Reply{calls(call("Change", `{"to":"good tests"}`)), complete}, verify: named, start: "bad", exit: loop.ExitProved, standing: verify.Proved, turns: 2},
 		{name: "red and green on the same tree is no proof", replies: []model.Reply{calls(call("Change", `{"to":"bad"}`)), complete}, verify: moody, start: "bad", exit: loop.ExitFailed, turns: 4,
 			heard: []string{"", "the very same"}},
+		{name: "a named verifier's second opinion on the same tree is no proof", replies: []model.Reply{good, calls(call("Change", `{"to":"bad"}`)), complete}, verify: moodyNamed, start: "bad", exit: loop.ExitFailed, turns: 5,
+			heard: []string{"", "", "", "the very same"}},
 		{name: "an answer needs no proof", replies: []model.Reply{says("42", message.StopEnd)}, verify: detected, start: "good", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 1},
 		{name: "a claim without TaskComplete is verified all the same", replies: []model.Reply{good, says("done", message.StopEnd)}, verify: named, exit: loop.ExitProved, standing: verify.Proved, turns: 3,
 			heard: []string{"", "Nothing is finished by saying so"}},
@@ -362,7 +367,8 @@ func detected(w *world) []verify.Verifier { return []verify.Verifier{check{w: w}
 func undone(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.touched++ }}}
 }
-func moody(w *world) []verify.Verifier { return []verify.Verifier{&mood{}} }
+func moody(w *world) []verify.Verifier      { return []verify.Verifier{&mood{}} }
+func moodyNamed(w *world) []verify.Verifier { return []verify.Verifier{&mood{named: true}} }
 func slippery(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.text += " " }}}
 }

@@ -44,7 +44,7 @@ func mayNotRun(stop message.StopReason) *tool.Failure {
 
 // flaky says that a verifier was red and is green on the very same tree.
 func flaky(command string) *tool.Failure {
-	return &tool.Failure{Code: tool.Conflict, Message: fmt.Sprintf("not finished: `%s` failed on the tree before any change and passes now, and the tree is the very same: it proves nothing.", command),
+	return &tool.Failure{Code: tool.Conflict, Message: fmt.Sprintf("not finished: `%s` failed before and passes now, and the tree is the very same: it proves nothing.", command),
 		Hint: "Find out why the verifier is not the same every time, make the change that the task asks for, or call ReportBlocker."}
 }
 

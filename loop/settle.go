@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"belay/effect"
+	"belay/internal/failpoint"
 	"belay/journal"
 	"belay/message"
 	"belay/tool"
@@ -33,9 +34,11 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 				return nil, err
 			}
 		default:
+			failpoint.Hit("settle.before")
 			if err := s.settle(call.ID, tool.Spec{}, tool.Fail(outcomeUnknown)); err != nil {
 				return nil, err
 			}
+			failpoint.Hit("settle.after")
 		}
 	}
 	return nil, nil

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"belay/effect"
+	"belay/internal/failpoint"
 	"belay/journal"
 	"belay/message"
 	"belay/policy"
@@ -147,9 +148,11 @@ func (s *session) perform(ctx context.Context, batch []step) error {
 	for i, st := range batch {
 		requests[i] = s.entry(journal.TypeToolRequest, st.request)
 	}
+	failpoint.Hit("step.before-request")
 	if err := s.record(requests...); err != nil {
 		return err
 	}
+	failpoint.Hit("step.after-request")
 	return s.run(ctx, batch)
 }
 
@@ -166,6 +169,7 @@ func (s *session) run(ctx context.Context, batch []step) error {
 		})
 	}
 	running.Wait()
+	failpoint.Hit("step.after-run")
 	outcomes := make([]journal.Entry, len(batch))
 	for i, st := range batch {
 		var err error
@@ -176,6 +180,7 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	if err := s.record(outcomes...); err != nil {
 		return err
 	}
+	failpoint.Hit("step.after-result")
 	return errors.Join(append(faults, ctx.Err())...)
 }
 

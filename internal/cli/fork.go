@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
 
+	"belay/internal/redact"
 	"belay/journal"
 )
 
@@ -38,9 +40,13 @@ stays as it is. The new run has the same workspace, with the files as they are n
 			if err != nil {
 				return err
 			}
-			log, events, err := journal.ForkRun(filepath.Dir(filepath.Dir(dir)), parent, at, journal.NewRunID(), nil)
+			home, runID := filepath.Dir(filepath.Dir(dir)), journal.NewRunID()
+			if err := redact.Share(home, parent, runID); err != nil {
+				return err
+			}
+			log, events, err := journal.ForkRun(home, parent, at, runID, nil)
 			if err != nil {
-				return damaged(err, parent)
+				return errors.Join(damaged(err, parent), redact.Forget(home, runID))
 			}
 			if err := log.Close(); err != nil {
 				return err

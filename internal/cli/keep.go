@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"belay/internal/archive"
+	"belay/internal/redact"
 	"belay/journal"
 )
 
@@ -24,7 +25,8 @@ type kept struct {
 
 func (a *app) runsArchiveCommand() *cobra.Command {
 	return a.keepCommand("archive RUN", "Pack a run into one compressed file",
-		`Pack a run into one file below `+"`archive`"+` in belay's state, checked before the run itself is removed. restore brings it back.`,
+		`Pack a run into one file below `+"`archive`"+` in belay's state, checked before the run itself is removed. restore brings it back. The
+values of its secrets stay in belay's vault.`,
 		"  belay runs archive r_01k5\n  belay runs restore r_01k5",
 		func(home, name string) (kept, string, error) {
 			runID, _, err := a.find(name)
@@ -116,7 +118,10 @@ func (a *app) runsRemoveCommand() *cobra.Command {
 			if err != nil {
 				return kept{}, "", err
 			}
-			return kept{RunID: runID}, "removed", journal.Remove(home, runID, nil)
+			if err := journal.Remove(home, runID, nil); err != nil {
+				return kept{}, "", err
+			}
+			return kept{RunID: runID}, "removed", redact.Forget(home, runID)
 		})
 }
 

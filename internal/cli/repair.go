@@ -1,12 +1,14 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"belay/internal/redact"
 	"belay/internal/render"
 	"belay/journal"
 )
@@ -42,9 +44,13 @@ it is, to the byte. What the workspace holds is not touched.`,
 			}
 			r := repaired{Repair: plan}
 			if write && plan.Damage != nil {
+				home := filepath.Dir(filepath.Dir(dir))
 				r.NewRun = journal.NewRunID()
-				if err := plan.Write(filepath.Dir(filepath.Dir(dir)), r.NewRun, nil); err != nil {
+				if err := redact.Share(home, runID, r.NewRun); err != nil {
 					return err
+				}
+				if err := plan.Write(home, r.NewRun, nil); err != nil {
+					return errors.Join(err, redact.Forget(home, r.NewRun))
 				}
 			}
 			if asJSON {

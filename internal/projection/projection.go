@@ -59,8 +59,14 @@ func Project(events []journal.Event) (*Fold, error) {
 }
 
 // Apply takes the next event of the main loop's journal.
-func (f *Fold) Apply(e journal.Event) error {
-	switch e.Type {
+func (f *Fold) Apply(e journal.Event) error { return f.Take(e.Type, e) }
+
+// Payload is decoded into the struct that belongs to its event's type.
+type Payload interface{ Decode(v any) error }
+
+// Take is Apply for who has a payload decoded already.
+func (f *Fold) Take(t journal.Type, e Payload) error {
+	switch t {
 	case journal.TypeSessionStart:
 		var p journal.SessionStart
 		if err := e.Decode(&p); err != nil {

@@ -8,6 +8,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,14 +17,22 @@ import (
 	"belay/internal/sandbox/helper"
 )
 
+// insideCache is where commands find their caches.
+const insideCache = insideHome + "/.cache"
+
 // cacheSteps shows the build caches of one kind, and gives them back with release.
 //
-// Under Go's build cache lies the host's, read-only, in an overlay: commands profit from it and cannot poison
-// it. The kernel allows an upper layer to one overlay at a time, so a lock says who has it; commands that run
-// beside its holder, and those that may change nothing, read the same two layers and keep what they compile to
-// themselves.
-func (s *Sandbox) cacheSteps(kind string, access effect.Access) (steps []helper.Step, release func(), err error) {
+// Under Go's build cache lie the host's and the standard library that belay has compiled, read-only, in an overlay:
+// commands profit from them and cannot poison them. The kernel allows an upper layer to one overlay at a time, so a
+// lock says who has the agent's; commands that run beside its holder, and those that may change nothing, read the
+// same layers and keep what they compile to themselves. Verifiers have no upper layer that lasts, and see none of an
+// agent's: code that they run could write there what a later verification then takes for compiled.
+func (s *Sandbox) cacheSteps(kind cacheKind, access effect.Access) (steps []helper.Step, release func(), err error) {
 	release = func() {}
+	if kind != agentCache {
+		steps, err = s.fleetingCache(kind)
+		return steps, release, err
+	}
 	dir := s.cacheDir(kind)
 	tree, upper, work := filepath.Join(dir, "tree"), filepath.Join(dir, "go", "upper"), filepath.Join(dir, "go", "work")
 	if build := filepath.Join(tree, "go-build"); !exists(build) {
@@ -30,15 +40,15 @@ func (s *Sandbox) cacheSteps(kind string, access effect.Access) (steps []helper.
 			return nil, release, fmt.Errorf("making the build cache: %w", err)
 		}
 	}
-	inside := insideHome + "/.cache"
-	steps = []helper.Step{{Code: helper.Bind, A: tree, B: inside}}
-	if !s.layered() {
+	steps = []helper.Step{{Code: helper.Bind, A: tree, B: insideCache}}
+	lower := strings.Join(s.compiled(), "\x00")
+	if !s.level.Overlay || lower == "" {
 		return steps, release, nil
 	}
-	over := helper.Step{Code: helper.Overlay, A: s.host.goCache, B: inside + "/go-build"}
+	over := helper.Step{Code: helper.Overlay, A: lower, B: insideCache + "/go-build"}
 	beside := over
-	beside.A = upper + "\x00" + s.host.goCache
-	if !s.locks(access) && !exists(work) && s.ownsHostCache() {
+	beside.A = upper + "\x00" + lower
+	if !s.locks(access) && !exists(work) && s.ownsCompiled() {
 		return append(steps, over), release, nil // nothing was ever kept
 	}
 	if err := s.makeLayer(upper, work); err != nil {
@@ -66,14 +76,46 @@ func (s *Sandbox) cacheSteps(kind string, access effect.Access) (steps []helper.
 	}, nil
 }
 
-// layered says whether the build cache lies over the host's.
-func (s *Sandbox) layered() bool {
-	return s.level.Overlay && !s.cfg.PrivateCache && s.host.goCache != ""
+// fleetingCache shows caches that end with the command; the standard library's build cache is kept by who asked for it.
+func (s *Sandbox) fleetingCache(kind cacheKind) ([]helper.Step, error) {
+	steps := []helper.Step{{Code: helper.Tmpfs, A: insideCache, B: fmt.Sprintf("nr_inodes=500000,size=%d%s", s.cfg.TmpBytes, s.owned())}}
+	if !s.level.Overlay {
+		return steps, nil
+	}
+	over := helper.Step{Code: helper.Overlay, B: insideCache + "/go-build"}
+	if kind == stdCache {
+		over.C = filepath.Join(s.std.building, "cache") + "\x00" + filepath.Join(s.std.building, "work")
+	}
+	empty := s.cacheDir(kind)
+	if err := s.makeLayer(filepath.Join(empty, "empty"), filepath.Join(empty, "made")); err != nil {
+		return nil, fmt.Errorf("making the build cache: %w", err)
+	}
+	// Go looks once a day for what it no longer needs. It need not do so in a cache that ends in a moment.
+	trimmed := filepath.Join(empty, "empty", "trim.txt")
+	if info, err := os.Stat(trimmed); err != nil || time.Since(info.ModTime()) > 6*time.Hour {
+		if err := replaceFile(trimmed, fmt.Append(nil, time.Now().Unix())); err != nil {
+			return nil, fmt.Errorf("making the build cache: %w", err)
+		}
+	}
+	over.A = strings.Join(append([]string{filepath.Join(empty, "empty")}, s.compiled()...), "\x00")
+	return append(steps, over), nil
 }
 
-// ownsHostCache says whether the directories of the host's cache are, inside, the command's own.
-func (s *Sandbox) ownsHostCache() bool {
+// compiled are the layers that no command can write: the newest of the standard library first, the host's last.
+func (s *Sandbox) compiled() []string {
+	layers := s.std.layers()
+	if s.host.goCache != "" && !s.cfg.PrivateCache {
+		layers = append(layers, s.host.goCache)
+	}
+	return layers
+}
+
+// ownsCompiled says whether the directories of the compiled layers are, inside, the command's own.
+func (s *Sandbox) ownsCompiled() bool {
 	uid, _, _ := s.insideIDs()
+	if len(s.std.layers()) > 0 && uid != os.Geteuid() {
+		return false
+	}
 	info, err := os.Stat(filepath.Join(s.host.goCache, "00"))
 	if err != nil {
 		return false
@@ -82,9 +124,26 @@ func (s *Sandbox) ownsHostCache() bool {
 	return owner == uid
 }
 
-// locks says whether a command with this access keeps what it compiles in a layered cache.
+// locks says whether a command of the agent with this access keeps what it compiles in a layered cache.
 func (s *Sandbox) locks(access effect.Access) bool {
-	return s.layered() && (access == effect.ReadWrite || access == effect.Discard)
+	return s.level.Overlay && len(s.compiled()) > 0 && (access == effect.ReadWrite || access == effect.Discard)
+}
+
+// replaceFile writes a file that everyone may read, at once.
+func replaceFile(path string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(path), ".new-")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	err = errors.Join(err, f.Chmod(0o644), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		os.Remove(f.Name())
+	}
+	return err
 }
 
 // tidy removes the mark by which a volatile overlay forbids to mount its layers again, in case the machine
@@ -103,7 +162,7 @@ func tidy(inner string) error {
 	return os.RemoveAll(mark)
 }
 
-// makeLayer makes the layer over the host's cache where it is missing: also the 256 directories that Go makes,
+// makeLayer makes a layer over the compiled ones where it is missing: also the 256 directories that Go makes,
 // which would else be the host's in the overlay, and no command's to write in when another user owns the
 // workspace.
 func (s *Sandbox) makeLayer(upper, work string) error {

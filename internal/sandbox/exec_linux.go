@@ -58,6 +58,19 @@ func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Exit{}, err
 	}
+	if err := e.prepareGo(ctx, dir, cmd.Argv); err != nil {
+		return tool.Exit{}, err
+	}
+	cmd.Dir = dir
+	return e.exec(ctx, cmd)
+}
+
+// exec runs a command that is known to be sound, in a directory of the workspace.
+func (e *env) exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
+	name := cmd.Argv[0]
+	if cmd.Dir == "" {
+		cmd.Dir = e.dir
+	}
 	from, cleanup, err := e.source()
 	if err != nil {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
@@ -73,6 +86,9 @@ func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 	}
 	e.s.once.Do(func() { e.s.baseSteps, e.s.freshSteps = e.s.base(), e.s.fresh() })
 	uid, gid, _ := e.s.insideIDs()
+	if e.cache != agentCache {
+		cache = append(cache, e.s.trustedPath().links...)
+	}
 	room := &room{
 		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits, Filter: filterOnce()},
 		base:    e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
@@ -81,7 +97,7 @@ func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 	h, err := e.s.helpers.take(e.s.level.ids)
 	var exit tool.Exit
 	if err == nil {
-		cmd.Env, cmd.Dir = e.s.environ(cmd.Env), dir
+		cmd.Env = e.s.environ(e.cache, cmd.Env)
 		exit, err = h.exec(ctx, room, cmd)
 		e.s.helpers.put(h, e.ahead(room))
 	}

@@ -104,15 +104,10 @@ func (s *Sandbox) fresh() []helper.Step {
 	add := func(code helper.Code, flags uint32, a, b string) {
 		steps = append(steps, helper.Step{Code: code, Flags: flags, A: a, B: b})
 	}
-	uid, gid, _ := s.insideIDs()
 	add(helper.Pts, 0, "/dev/pts", "")
 	add(helper.Tmpfs, helper.NoExec, "/dev/shm", "mode=1777,size=256m,nr_inodes=10000")
 	add(helper.Tmpfs, 0, "/tmp", "mode=1777,nr_inodes=500000,size="+strconv.FormatInt(s.cfg.TmpBytes, 10))
-	options := "mode=0700,size=256m,nr_inodes=50000"
-	if s.level.ids == allIDs {
-		options += fmt.Sprintf(",uid=%d,gid=%d", uid, gid)
-	}
-	add(helper.Tmpfs, 0, insideHome, options)
+	add(helper.Tmpfs, 0, insideHome, "size=256m,nr_inodes=50000"+s.owned())
 	add(helper.File, 0o644, s.gitConfig(), insideHome+"/.gitconfig")
 	for _, root := range s.host.readable {
 		add(helper.Bind, helper.ReadOnly|helper.Optional, root, root)
@@ -121,6 +116,15 @@ func (s *Sandbox) fresh() []helper.Step {
 		add(helper.Mask, helper.Optional, path, "")
 	}
 	return steps
+}
+
+// owned are the options of a tmpfs that is the command's own.
+func (s *Sandbox) owned() string {
+	uid, gid, _ := s.insideIDs()
+	if s.level.ids != allIDs {
+		return ",mode=0700"
+	}
+	return fmt.Sprintf(",mode=0700,uid=%d,gid=%d", uid, gid)
 }
 
 // insideIDs says as whom commands run.
@@ -261,7 +265,11 @@ func (s *Sandbox) precreate() error {
 }
 
 // environ is the environment inside.
-func (s *Sandbox) environ(additions []string) []string {
+func (s *Sandbox) environ(kind cacheKind, additions []string) []string {
+	path := s.host.path
+	if kind != agentCache {
+		path = s.trustedPath().dirs
+	}
 	_, _, name := s.insideIDs()
 	shell := "/bin/sh"
 	if exists("/bin/bash") {
@@ -269,7 +277,7 @@ func (s *Sandbox) environ(additions []string) []string {
 	}
 	cache := insideHome + "/.cache"
 	env := []string{
-		"PATH=" + strings.Join(s.host.path, ":"), "HOME=" + insideHome, "USER=" + name, "LOGNAME=" + name, "SHELL=" + shell,
+		"PATH=" + strings.Join(path, ":"), "HOME=" + insideHome, "USER=" + name, "LOGNAME=" + name, "SHELL=" + shell,
 		"TERM=dumb", "TMPDIR=/tmp", "XDG_CACHE_HOME=" + cache, "GOCACHE=" + cache + "/go-build", "npm_config_cache=" + cache + "/npm",
 		"GOPATH=" + insideHome + "/go", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off",
 		"GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat", "BELAY_SANDBOX=namespaces",

@@ -97,7 +97,7 @@ func (l *Level) describe() {
 		l.Lacks = append(l.Lacks, "number of processes where root owns the workspace")
 	}
 	if !l.Overlay {
-		l.Lacks = append(l.Lacks, "no overlay: throw-away views are copies, build caches start cold")
+		l.Lacks = append(l.Lacks, "no overlay: throw-away views are copies, build caches start cold, and verifiers compile everything each time")
 	}
 }
 

@@ -51,9 +51,9 @@ func (r *room) key() string {
 }
 
 // ahead is the room to make before the next command is known: the same again. A throw-away view is not made
-// ahead, as what lies under an overlay must not change, nor is one that borrows the build cache.
+// ahead, as what lies under an overlay must not change, nor is one that borrows the build cache or throws it away.
 func (e *env) ahead(last *room) *room {
-	if e.grant.Workspace == effect.Discard || e.s.locks(e.grant.Workspace) {
+	if e.grant.Workspace == effect.Discard || e.cache != agentCache || e.s.locks(e.grant.Workspace) {
 		return nil
 	}
 	return last
