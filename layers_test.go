@@ -64,13 +64,14 @@ var layers = map[string][]string{
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
+	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/archive":        {},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier"},
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

@@ -49,9 +49,12 @@ type Config struct {
 	Protect  []string          // files and folders of the workspace that no agent changes, relative to it
 	Version  string            // of the program, for the journal
 
+	// Rules reads what people have written down about actions in a workspace; nil is nothing.
+	Rules func(workspace string) (*policy.Rules, error)
+
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.
-	Judge func(effect.Set, policy.Situation) policy.Decision
+	Judge func(policy.Action, policy.Situation) policy.Decision
 	// Verifiers are asked in addition to the commands in Verify.
 	Verifiers []verify.Verifier
 
@@ -159,6 +162,12 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
+	var rules *policy.Rules
+	if cfg.Rules != nil {
+		if rules, err = cfg.Rules(a.place.Workspace); err != nil {
+			return nil, &UsageError{err}
+		}
+	}
 	if a.secrets, err = openSecrets(a.home, runID, cfg.KeyFiles); err != nil {
 		return nil, err
 	}
@@ -180,7 +189,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect, Progress: cfg.Progress})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...), Progress: cfg.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
@@ -202,7 +211,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Headless: true}
+		Sandboxed: a.isolated(), Headless: true, Rules: rules}
 	a.loop = loop.Config{
 		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
@@ -210,6 +219,24 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
+}
+
+// protected are the paths of the workspace that the rules keep read-only in the sandbox. A pattern cannot be mounted: its
+// paths are only refused to the tools that name them.
+func protected(rules *policy.Rules) []string {
+	if rules == nil {
+		return nil
+	}
+	var paths []string
+	for _, r := range rules.Protect {
+		if !strings.HasPrefix(r.Spec, "//") && !strings.HasPrefix(r.Spec, "~") {
+			p := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.Spec, "./"), "/"), "/**")
+			if filepath.IsLocal(p) && !strings.ContainsAny(p, "*?[") {
+				paths = append(paths, p)
+			}
+		}
+	}
+	return paths
 }
 
 // registry holds the tools that the model gets.
@@ -247,13 +274,13 @@ func ToolNames() []string {
 }
 
 // judge puts an embedder's own judgement behind the built-in one: it can refuse more, and allow nothing more.
-func judge(own func(effect.Set, policy.Situation) policy.Decision, situation policy.Situation) func(effect.Set) policy.Decision {
-	return func(set effect.Set) policy.Decision {
-		d := policy.Judge(set, situation)
+func judge(own func(policy.Action, policy.Situation) policy.Decision, situation policy.Situation) func(policy.Action) policy.Decision {
+	return func(a policy.Action) policy.Decision {
+		d := policy.Judge(a, situation)
 		if own == nil || d.Verdict != effect.Allow {
 			return d
 		}
-		if stricter := own(set, situation); stricter.Verdict != effect.Allow {
+		if stricter := own(a, situation); stricter.Verdict != effect.Allow {
 			d.Verdict, d.Rule, d.Reason = stricter.Verdict, stricter.Rule, stricter.Reason
 		}
 		return d

@@ -21,7 +21,7 @@ type Config struct {
 	Client    model.Client
 	Tools     *tool.Registry
 	Place     tool.Place
-	Judge     func(effect.Set) policy.Decision
+	Judge     func(policy.Action) policy.Decision
 	Env       func(effect.Grant) tool.Env
 	Verifiers []verify.Verifier
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now

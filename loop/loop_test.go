@@ -214,9 +214,9 @@ func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 }
 
 // judge allows what stays in the world and asks about the rest.
-func judge(set effect.Set) policy.Decision {
+func judge(a policy.Action) policy.Decision {
 	d := policy.Decision{Class: effect.ClassRead, Verdict: effect.Allow, Rule: "test"}
-	for _, e := range set {
+	for _, e := range a.Effects {
 		switch e.Kind {
 		case effect.Write:
 			d.Class = effect.ClassReversible

@@ -92,7 +92,7 @@ func (s *session) prepare(call message.ToolCall) (step, error) {
 	if err != nil {
 		return st, err
 	}
-	decision := s.Judge(plan.Effects)
+	decision := s.Judge(policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects})
 	st.tool = t
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}

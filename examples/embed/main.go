@@ -34,8 +34,8 @@ func main() {
 }
 
 // onlyText refuses to write anything but text files: more than the built-in policy does.
-func onlyText(set effect.Set, _ policy.Situation) policy.Decision {
-	for _, e := range set {
+func onlyText(a policy.Action, _ policy.Situation) policy.Decision {
+	for _, e := range a.Effects {
 		if e.Kind == effect.Write && len(e.Target) > 4 && e.Target[len(e.Target)-4:] != ".txt" {
 			return policy.Decision{Verdict: effect.Deny, Rule: "only-text", Reason: "this agent writes text files"}
 		}

@@ -95,9 +95,9 @@ func open(home, runID, say string, acknowledged func(journal.Event)) (*journal.F
 }
 
 // allow judges as a person who says yes to everything would.
-func allow(set effect.Set) policy.Decision {
+func allow(a policy.Action) policy.Decision {
 	classes := map[effect.Kind]effect.Class{effect.Read: effect.ClassRead, effect.Write: effect.ClassReversible, effect.Delete: effect.ClassIrreversible, effect.Connect: effect.ClassExternal}
-	return policy.Decision{Class: classes[set[0].Kind], Verdict: effect.Allow, Rule: "crashtest"}
+	return policy.Decision{Class: classes[a.Effects[0].Kind], Verdict: effect.Allow, Rule: "crashtest"}
 }
 
 // deed is a tool whose effect is one line in the ledger.

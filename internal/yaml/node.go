@@ -114,7 +114,12 @@ func describe(n ast.Node) string {
 }
 
 // Pairs returns the keys of a mapping in the order of the file.
-func (n Node) Pairs(what string) ([]Field, error) {
+func (n Node) Pairs(what string) ([]Field, error) { return n.pairs(what, false) }
+
+// NumberedPairs is Pairs where a key may also be a number.
+func (n Node) NumberedPairs(what string) ([]Field, error) { return n.pairs(what, true) }
+
+func (n Node) pairs(what string, numbers bool) ([]Field, error) {
 	var values []*ast.MappingValueNode
 	switch m := n.ast.(type) {
 	case *ast.MappingNode:
@@ -129,6 +134,9 @@ func (n Node) Pairs(what string) ([]Field, error) {
 	for _, v := range values {
 		key := Node{n.doc, v.Key}
 		name, ok := key.Literal()
+		if number, is := key.Decimal(); numbers && !ok && is {
+			name, ok = number.String(), true
+		}
 		if !ok {
 			return nil, key.Errorf("a key of %s must be text, not %s", what, describe(v.Key))
 		}
