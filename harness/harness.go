@@ -58,7 +58,9 @@ type Config struct {
 	// Verifiers are asked in addition to the commands in Verify.
 	Verifiers []verify.Verifier
 
-	moneyGiven bool // the caller bounds money; a default bound gives way where the price is unknown
+	// MoneyMustHold refuses a model whose price is unknown: a bound in dollars that a person gave must hold.
+	// Otherwise such a run is announced as degraded.
+	MoneyMustHold bool
 
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
@@ -85,7 +87,6 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Run works on the task until it is proved, given up or out of bounds. An error means that there is no
 // sound outcome: a *UsageError before anything started, else the harness's own fault.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	cfg.moneyGiven = cfg.Bounds.Money > 0
 	runID := journal.NewRunID()
 	a, err := build(ctx, cfg, runID)
 	if err != nil {
@@ -175,7 +176,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	if cfg.moneyGiven && client.Info().Price == nil {
+	if cfg.MoneyMustHold && client.Info().Price == nil {
 		return nil, &UsageError{fmt.Errorf("the price of %s is unknown, so a bound in dollars cannot hold: leave it out, and bound the tokens", client.Info().ID())}
 	}
 	a.spec = spec

@@ -60,7 +60,6 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		}
 	}
 	say := cfg.Task
-	cfg.moneyGiven = cfg.Bounds.Money > 0
 	cfg = past.fill(cfg)
 	a, err := build(ctx, cfg, runID)
 	if err != nil {

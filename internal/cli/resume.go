@@ -85,5 +85,6 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	return cfg, checkVerify(cfg.Verify)
 }
