@@ -140,6 +140,9 @@ func (a act) Run(ctx context.Context, _ tool.Env, call tool.Call) (tool.Result, 
 	if args.To == "nowhere" {
 		return tool.Failf(tool.NotFound, "look elsewhere", "there is no %s", args.To), nil
 	}
+	if strings.HasPrefix(args.To, "fail") {
+		return tool.Failf(tool.ExitStatus, "", "exit 1: %s in run %d", args.To, a.w.runs), nil
+	}
 	return tool.Result{Status: tool.Success, Text: "tree: " + a.w.text + args.To}, nil
 }
 
@@ -509,6 +512,20 @@ func TestErrorsInARow(t *testing.T) {
 	}
 }
 
+// Programs that fail one after another are errors in a row, whatever each says; one program that fails in
+// another way each time is what work looks like.
+func TestFailingPrograms(t *testing.T) {
+	failing := func(what string) model.Reply { return calls(call("Look", `{"to":"fail `+what+`"}`)) }
+	r := &rig{world: &world{}, model: &script{replies: []model.Reply{failing("a"), failing("b"), failing("c"), failing("d"), failing("e"), failing("f")}}}
+	if out, err := r.run(t, t.Context()); err != nil || out.Exit != loop.ExitWaiting || out.Turns != 5 || !strings.Contains(r.said(3), "3 calls in a row failed") {
+		t.Errorf("%+v, %v; after three: %q", out, err, r.said(3))
+	}
+	r = &rig{world: &world{}, model: &script{replies: []model.Reply{failing("a"), failing("a"), failing("a"), failing("a"), says("hm", message.StopEnd)}}}
+	if out, err := r.run(t, t.Context()); err != nil || out.Exit != loop.ExitUnverified || strings.Contains(r.said(4), "in a row") {
+		t.Errorf("%+v, %v; %q", out, err, r.said(4))
+	}
+}
+
 // A run in which nothing changes and nothing new is seen is told so, then handed to a person.
 func TestStandstill(t *testing.T) {
 	replies := []model.Reply{look(0), look(1), look(2)}
@@ -528,6 +545,11 @@ func TestTimeBound(t *testing.T) {
 	out, err := r.run(t, t.Context())
 	if err != nil || out.Exit != loop.ExitBound || !strings.Contains(out.Reason, "--timeout") {
 		t.Errorf("%+v, %v", out, err)
+	}
+	for _, e := range r.events {
+		if e.Type == journal.TypeToolResult && !strings.Contains(string(e.Payload), "time was used up") {
+			t.Errorf("the call's result is %s", e.Payload)
+		}
 	}
 }
 
