@@ -23,7 +23,7 @@ var layers = map[string][]string{
 	"effect":  {},
 
 	// contracts
-	"journal": {"message", "effect"},
+	"journal": {"message", "effect", "internal/failpoint"},
 	"tool":    {"message", "effect"},
 	"policy":  {"message", "effect"},
 	"handoff": {},
@@ -40,19 +40,22 @@ var layers = map[string][]string{
 	"verify":                {"message", "effect"},
 
 	// loops
-	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection"},
+	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection", "internal/failpoint"},
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/smallfile",
+		"internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
+	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
 	"internal/yaml":      {},
 	"internal/smallfile": {},
+	// moments to be killed at; empty in a release
+	"internal/failpoint": {},
 
 	// mechanisms
 	"internal/projection":     {"journal", "message", "model"},
@@ -62,18 +65,23 @@ var layers = map[string][]string{
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
+	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
+	"internal/archive":        {},
 	"internal/demo":           {},
 	"internal/keys":           {},
+	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
-		"loop", "harness", "internal/projection", "internal/demo", "internal/render", "internal/keys", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier"},
+		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"tool/tooltest":   {"effect", "tool"},
-	"model/modeltest": {"message", "model", "model/rehearsal"},
+	"internal/crashtest":  {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
+	"journal/journaltest": {"message", "effect", "journal"},
+	"tool/tooltest":       {"effect", "tool"},
+	"model/modeltest":     {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.
@@ -85,6 +93,7 @@ var owners = map[string]string{
 	"github.com/aymanbagabas/go-udiff":  "internal/cli",
 	"github.com/gofrs/flock":            "journal",
 	"github.com/oklog/ulid/v2":          "journal",
+	"github.com/klauspost/compress":     "internal/archive",
 	"github.com/spf13/pflag":            "internal/cli",
 	"golang.org/x/term":                 "internal/render",
 	"github.com/bmatcuk/doublestar/v4":  "tools",

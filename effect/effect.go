@@ -23,6 +23,12 @@ type Effect struct {
 	Why    string `json:"why,omitempty"`    // what in the action says so, in words for a person
 }
 
+// Command is one simple command of a command line, for rules that speak of commands.
+type Command struct {
+	Text  string   `json:"text"`            // as it is written, without assignments and redirections
+	Inner []string `json:"inner,omitempty"` // the commands that it starts, as in timeout 5 make: "make"
+}
+
 // Set is everything that an action would do. The empty set does nothing.
 type Set []Effect
 

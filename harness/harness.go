@@ -15,6 +15,7 @@ import (
 	"belay/effect"
 	"belay/handoff"
 	"belay/internal/projection"
+	"belay/internal/redact"
 	"belay/internal/sandbox"
 	"belay/internal/snapshot"
 	"belay/internal/verifier"
@@ -31,27 +32,37 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
-	Workspace string                // folder to work in; "" is the current one
-	AllowWide bool                  // let Workspace be / or the home directory
-	Home      string                // belay's state; "" is DefaultHome()
-	Model     string                // see model.ParseSpec; "" takes a local server that lists a model
-	Effort    string                // how much the model is to think, one of Efforts; "" leaves it to the model
-	Known     map[string]model.Info // by "provider:name": window and price, instead of what belay knows
-	Client    model.Client          // used instead of Model where it is set
-	Verify    []string              // shell commands that must pass; none means: detect
-	Mode      policy.Mode           // "" is policy.Edit
-	Bounds    journal.Bounds        // zero fields take DefaultBounds
-	Tools     []tool.Tool           // in addition to the standard ones
-	Only      []string              // names of the only tools that the model gets; none means: all
-	KeyFiles  map[string]string     // by provider: a file with its API key, where it is not in its usual place
-	Protect   []string              // files and folders of the workspace that no agent changes, relative to it
-	Version   string                // of the program, for the journal
+	Workspace string // folder to work in; "" is the current one
+	AllowWide bool   // let Workspace be / or the home directory
+
+	OtherRepository bool // let a resumed run go on where its repository is another one
+
+	Home     string                // belay's state; "" is DefaultHome()
+	Model    string                // see model.ParseSpec; "" takes a local server that lists a model
+	Effort   string                // how much the model is to think, one of Efforts; "" leaves it to the model
+	Known    map[string]model.Info // by "provider:name": window and price, instead of what belay knows
+	Client   model.Client          // used instead of Model where it is set
+	Verify   []string              // shell commands that must pass; none means: detect
+	Mode     policy.Mode           // "" is policy.Edit
+	Bounds   journal.Bounds        // zero fields take DefaultBounds
+	Tools    []tool.Tool           // in addition to the standard ones
+	Only     []string              // names of the only tools that the model gets; none means: all
+	KeyFiles map[string]string     // by provider: a file with its API key, where it is not in its usual place
+	Protect  []string              // files and folders of the workspace that no agent changes, relative to it
+	Version  string                // of the program, for the journal
+
+	// Rules reads what people have written down about actions in a workspace; nil is nothing.
+	Rules func(workspace string) (*policy.Rules, error)
 
 	// Judge decides about every action; nil is policy.Judge. It may be stricter, and is called with nothing
 	// that the built-in policy has not allowed.
-	Judge func(effect.Set, policy.Situation) policy.Decision
+	Judge func(policy.Action, policy.Situation) policy.Decision
 	// Verifiers are asked in addition to the commands in Verify.
 	Verifiers []verify.Verifier
+
+	// MoneyMustHold refuses a model whose price is unknown: a bound in dollars that a person gave must hold.
+	// Otherwise such a run is announced as degraded.
+	MoneyMustHold bool
 
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
@@ -78,11 +89,16 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Run works on the task until it is proved, given up or out of bounds. An error means that there is no
 // sound outcome: a *UsageError before anything started, else the harness's own fault.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	a, err := build(ctx, cfg)
+	runID := journal.NewRunID()
+	a, err := build(ctx, cfg, runID)
 	if err != nil {
 		return Result{}, err
 	}
-	log, events, err := journal.Create(a.home, journal.NewRunID(), nil, a.opening(cfg)...)
+	opening, err := a.secrets.Entries(a.opening(cfg))
+	if err != nil {
+		return Result{}, err
+	}
+	log, events, err := journal.Create(a.home, runID, nil, opening...)
 	if err != nil {
 		return Result{}, err
 	}
@@ -97,11 +113,18 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.
 func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
-	a.loop.Log = log
+	defer a.box.Close()
+	say := a.loop.Progress
+	if say == nil {
+		say = func(string) {}
+	}
+	a.loop.Log = patient{Log: a.secrets.Log(log), ctx: ctx, say: say, sleep: pause}
+	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
-		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), n.Markdown(), 0o600)
+		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
 	}
 	out, err := loop.Run(ctx, a.loop)
+	out.Reason, out.Summary = a.secrets.Text(out.Reason), a.secrets.Text(out.Summary)
 	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
 }
 
@@ -110,22 +133,24 @@ const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
-	home   string
-	place  tool.Place
-	level  sandbox.Level
-	mode   policy.Mode
-	system string
-	specs  []model.Tool
-	spec   string   // of the model, to ask for again
-	repo   *repoMap // nil where the repository has none
-	loop   loop.Config
+	home    string
+	place   tool.Place
+	box     *sandbox.Sandbox
+	level   sandbox.Level
+	mode    policy.Mode
+	system  string
+	specs   []model.Tool
+	spec    string   // of the model, to ask for again
+	repo    *repoMap // nil where the repository has none
+	secrets *redact.Redactor
+	loop    loop.Config
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
 func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
 
 // build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
-func build(ctx context.Context, cfg Config) (*agent, error) {
+func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if strings.TrimSpace(cfg.Task) == "" {
 		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
 	}
@@ -140,23 +165,38 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 	if a.place, err = findWorkspace(cfg.Workspace, a.home, cfg.AllowWide); err != nil {
 		return nil, &UsageError{err}
 	}
+	var rules *policy.Rules
+	if cfg.Rules != nil {
+		if rules, err = cfg.Rules(a.place.Workspace); err != nil {
+			return nil, &UsageError{err}
+		}
+	}
+	if a.secrets, err = openSecrets(a.home, runID, cfg.KeyFiles); err != nil {
+		return nil, err
+	}
 	client, spec, err := chooseModel(ctx, cfg)
 	if err != nil {
 		return nil, &UsageError{err}
 	}
+	if cfg.MoneyMustHold && client.Info().Price == nil {
+		return nil, &UsageError{fmt.Errorf("the price of %s is unknown, so a bound in dollars cannot hold: leave it out, and bound the tokens", client.Info().ID())}
+	}
 	a.spec = spec
 	registry, err := registry(cfg)
+	if err == nil {
+		registry, err = a.secrets.Tools(registry)
+	}
 	if err != nil {
 		return nil, &UsageError{err}
 	}
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: cfg.Protect})
+	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...), Progress: cfg.Progress})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}
-	a.level = box.Level()
+	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var checks []string
@@ -174,14 +214,32 @@ func build(ctx context.Context, cfg Config) (*agent, error) {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Headless: true}
+		Sandboxed: a.isolated(), Headless: true, Rules: rules}
 	a.loop = loop.Config{
 		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
-		Env:    func(g effect.Grant) tool.Env { return box.Env(g, a.place.Dir) },
+		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
+}
+
+// protected are the paths of the workspace that the rules keep read-only in the sandbox. A pattern cannot be mounted: its
+// paths are only refused to the tools that name them.
+func protected(rules *policy.Rules) []string {
+	if rules == nil {
+		return nil
+	}
+	var paths []string
+	for _, r := range rules.Protect {
+		if !strings.HasPrefix(r.Spec, "//") && !strings.HasPrefix(r.Spec, "~") {
+			p := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.Spec, "./"), "/"), "/**")
+			if filepath.IsLocal(p) && !strings.ContainsAny(p, "*?[") {
+				paths = append(paths, p)
+			}
+		}
+	}
+	return paths
 }
 
 // registry holds the tools that the model gets.
@@ -219,13 +277,13 @@ func ToolNames() []string {
 }
 
 // judge puts an embedder's own judgement behind the built-in one: it can refuse more, and allow nothing more.
-func judge(own func(effect.Set, policy.Situation) policy.Decision, situation policy.Situation) func(effect.Set) policy.Decision {
-	return func(set effect.Set) policy.Decision {
-		d := policy.Judge(set, situation)
+func judge(own func(policy.Action, policy.Situation) policy.Decision, situation policy.Situation) func(policy.Action) policy.Decision {
+	return func(a policy.Action) policy.Decision {
+		d := policy.Judge(a, situation)
 		if own == nil || d.Verdict != effect.Allow {
 			return d
 		}
-		if stricter := own(set, situation); stricter.Verdict != effect.Allow {
+		if stricter := own(a, situation); stricter.Verdict != effect.Allow {
 			d.Verdict, d.Rule, d.Reason = stricter.Verdict, stricter.Rule, stricter.Reason
 		}
 		return d
@@ -243,9 +301,13 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	var all []verify.Verifier
 	for _, line := range lines {
 		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
-			Env: box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace)})
+			Env: a.secrets.Output(box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace))})
 	}
-	return append(all, cfg.Verifiers...)
+	all = append(all, cfg.Verifiers...)
+	for i, v := range all {
+		all[i] = a.secrets.Verifier(v)
+	}
+	return all
 }
 
 // opening is how a run's journal begins.

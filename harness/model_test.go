@@ -15,7 +15,6 @@ import (
 
 	"belay/harness"
 	"belay/journal"
-	"belay/message"
 	"belay/model/rehearsal"
 	"belay/model/rehearsal/serve"
 )
@@ -94,7 +93,7 @@ func run(t *testing.T, dir, name string) []string {
 	var events []string
 	result, err := harness.Run(t.Context(), harness.Config{
 		Task: "Write b.txt.", Workspace: workspace, Home: home, Model: name, Verify: []string{"test -f b.txt"},
-		Bounds:  journal.Bounds{Turns: 12, Money: 3 * message.Dollar},
+		Bounds:  journal.Bounds{Turns: 12},
 		Observe: func(e journal.Event) { events = append(events, neutral(t, e)) },
 	})
 	if err != nil {

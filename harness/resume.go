@@ -1,17 +1,20 @@
 package harness
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
 
 	"belay/internal/projection"
+	"belay/internal/redact"
 	"belay/journal"
 	"belay/loop"
 	"belay/message"
@@ -40,35 +43,57 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	defer log.Close()
-	past, err := recall(log)
+	secrets, err := openSecrets(home, runID, cfg.KeyFiles)
+	if err != nil {
+		return Result{}, err
+	}
+	past, err := recall(log, secrets)
 	if err != nil {
 		return Result{}, err
 	}
 	if how := past.finished(); how != "" && cfg.Task == "" {
 		return Result{}, &UsageError{fmt.Errorf("run %s is finished: %s; to go on from there, say what else to do", runID, how)}
 	}
+	if !cfg.OtherRepository {
+		if err := past.sameRepository(ctx); err != nil {
+			return Result{}, err
+		}
+	}
 	say := cfg.Task
 	cfg = past.fill(cfg)
-	a, err := build(ctx, cfg)
+	a, err := build(ctx, cfg, runID)
 	if err != nil {
 		return Result{}, err
 	}
-	if head := headOf(a.place.Workspace); head != past.start.Head && cfg.Progress != nil {
-		cfg.Progress(fmt.Sprintf("the repository was on commit %q and is now on %q", past.start.Head, head))
+	changes := past.changes(a, cfg.Version)
+	if cfg.Progress != nil {
+		for _, c := range changes {
+			cfg.Progress(changeText(c))
+		}
 	}
 	// The context goes on under the system prompt and the tools that it began with.
 	a.system, a.specs = past.start.System, past.tools
 	cfg.Task = say
 	entries := a.opening(cfg)
+	if len(changes) > 0 {
+		entries = slices.Insert(entries, 1, journal.Entry{Type: journal.TypeResume, Payload: journal.Resume{Changes: changes}})
+	}
+	if text := news(changes, a.place.Workspace); text != "" {
+		at := len(entries)
+		if say != "" {
+			at-- // the person has the last word
+		}
+		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
+	}
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}
-	events, err := log.Append(entries...)
+	events, err := a.secrets.Log(log).Append(entries...)
 	if err != nil {
 		return Result{}, err
 	}
 	if cfg.Observe != nil {
-		for _, e := range append([]journal.Event{past.last}, events...) {
+		for _, e := range events {
 			cfg.Observe(e)
 		}
 	}
@@ -84,7 +109,8 @@ type past struct {
 	stop    message.StopReason
 	end     journal.SessionEnd
 	ended   bool
-	last    journal.Event // the opening of the log by this process
+	files   map[string]string // path -> what the model last saw of it
+	told    map[string]string // what an earlier resume said is changed -> what it was then
 }
 
 // finished says how the run ended where nothing is left to do: the model's last words were an answer. "" says that
@@ -103,10 +129,10 @@ func (p past) finished() string {
 	return ""
 }
 
-func recall(log *journal.File) (past, error) {
-	var p past
+func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
+	p := past{files: map[string]string{}, told: map[string]string{}}
+	var reply journal.Event // the last one
 	for e, err := range log.Events() {
-		p.last = e
 		if err == nil {
 			switch e.Type {
 			case journal.TypeSessionStart:
@@ -114,9 +140,23 @@ func recall(log *journal.File) (past, error) {
 				err = e.Decode(&p.start)
 				p.session, p.ended = e.Session, false
 			case journal.TypeModelReply:
-				var r journal.ModelReply
+				reply = e
+			case journal.TypeToolResult:
+				if !bytes.Contains(e.Payload, []byte(`"hashes":{`)) {
+					break // most name no file, and all are looked at
+				}
+				var r journal.ToolResult
 				err = e.Decode(&r)
-				p.stop = r.Stop
+				maps.Copy(p.files, r.Hashes)
+			case journal.TypeResume:
+				var r journal.Resume
+				err = e.Decode(&r)
+				for _, c := range r.Changes {
+					p.told[c.What+" "+c.Name] = c.Is
+					if c.What == "file" {
+						p.files[c.Name] = c.Is
+					}
+				}
 			case journal.TypeUserMessage:
 				var m journal.UserMessage
 				if err = e.Decode(&m); p.task == "" {
@@ -132,11 +172,21 @@ func recall(log *journal.File) (past, error) {
 			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
 		}
 	}
+	if reply.Seq > 0 {
+		var r journal.ModelReply
+		if err := reply.Decode(&r); err != nil {
+			return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
+		}
+		p.stop = r.Stop
+	}
 	switch {
 	case p.session == 0:
 		return p, fmt.Errorf("resume %s: the journal holds no session", log.RunID())
 	case p.start.Projection != projection.Version:
 		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
+	}
+	if err := reveal(&p.start, secrets); err != nil {
+		return p, fmt.Errorf("resume %s: %w", log.RunID(), err)
 	}
 	if err := json.Unmarshal(p.start.Tools, &p.tools); err != nil {
 		return p, fmt.Errorf("resume %s: tools: %w", log.RunID(), err)

@@ -36,6 +36,9 @@ func pack(payload any, put func([]byte) (Ref, error)) (stored, whole json.RawMes
 	if err != nil {
 		return nil, nil, err
 	}
+	if whole[0] != '{' {
+		return nil, nil, errNoObject
+	}
 	var forced []string
 	if b, ok := payload.(blobber); ok {
 		forced = b.BlobFields()
@@ -126,11 +129,13 @@ func refs(stored json.RawMessage) ([]Ref, error) {
 	return found, err
 }
 
+var errNoObject = errors.New("a payload is a JSON object")
+
 // mapFields rewrites the top-level values of a JSON object and keeps their order.
 func mapFields(object json.RawMessage, f func(string, json.RawMessage) (json.RawMessage, error)) (json.RawMessage, error) {
 	dec := json.NewDecoder(bytes.NewReader(object))
 	if tok, err := dec.Token(); err != nil || tok != json.Delim('{') {
-		return nil, errors.New("a payload is a JSON object")
+		return nil, errNoObject
 	}
 	var out bytes.Buffer
 	out.WriteByte('{')
@@ -141,7 +146,7 @@ func mapFields(object json.RawMessage, f func(string, json.RawMessage) (json.Raw
 		}
 		name, ok := tok.(string)
 		if !ok {
-			return nil, errors.New("a payload is a JSON object")
+			return nil, errNoObject
 		}
 		var value json.RawMessage
 		if err := dec.Decode(&value); err != nil {

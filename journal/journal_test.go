@@ -274,7 +274,7 @@ func TestOutcomesAreUnique(t *testing.T) {
 // Two writers cannot be.
 func TestOneWriter(t *testing.T) {
 	f := create(t)
-	if _, err := Open(f.Dir(), nil); err == nil || !strings.Contains(err.Error(), "another process writes this run") {
+	if _, err := Open(f.Dir(), nil); !errors.Is(err, ErrBusy) {
 		t.Errorf("second writer: %v", err)
 	}
 	f.Close()
@@ -335,6 +335,36 @@ func FuzzPack(f *testing.F) {
 		var a, b any
 		if json.Unmarshal(whole, &a) != nil || json.Unmarshal(got, &b) != nil || !cmp.Equal(a, b) {
 			t.Errorf("packed %s, unpacked %s", whole, got)
+		}
+	})
+}
+
+// FuzzEnvelope: what the fast reader of lines takes, it reads as a JSON decoder does.
+func FuzzEnvelope(f *testing.F) {
+	for _, e := range []Event{
+		{V: 1, RunID: "r_01", Seq: 1, TS: Time{start}, Type: "x", Agent: "main", Session: 1, Payload: json.RawMessage(`{}`)},
+		{V: 1, RunID: "r_\"é", Seq: 123456789, TS: Time{start}, Type: "tool.request", Agent: "a", Session: 2, Turn: 3, Step: "s1", Payload: json.RawMessage(`{"a":"}"}`)},
+	} {
+		line, err := seal(zeroSum, &e)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(bytes.TrimSuffix(line, []byte("\n")))
+	}
+	f.Fuzz(func(t *testing.T, line []byte) {
+		got, ok := envelope(line)
+		if !ok || !json.Valid(got.Payload) {
+			return
+		}
+		var want Event
+		if err := json.Unmarshal(line, &want); err != nil {
+			t.Fatalf("took a line that is no JSON: %v", err)
+		}
+		if string(got.Payload) != string(want.Payload) {
+			t.Fatalf("payload %q, want %q", got.Payload, want.Payload)
+		}
+		if got.Payload, want.Payload = nil, nil; !cmp.Equal(got, want) {
+			t.Fatal(cmp.Diff(want, got))
 		}
 	})
 }

@@ -9,9 +9,18 @@ import (
 
 // WriterOpen says who writes from here on.
 type WriterOpen struct {
-	Host  string `json:"host"`
-	PID   int    `json:"pid"`
-	Epoch int64  `json:"epoch"`
+	Host   string `json:"host"`
+	PID    int    `json:"pid"`
+	BootID string `json:"boot_id,omitempty"` // of the machine's start, since which PID means something
+	Epoch  int64  `json:"epoch"`             // higher with each writer of the run
+}
+
+// Fork is the first event of a run that goes on from another: the events of Parent up to Seq are its own too,
+// by reference.
+type Fork struct {
+	Parent string `json:"parent"`
+	Seq    int64  `json:"seq"`
+	Sum    string `json:"sum"` // of that event
 }
 
 // SessionStart records everything that shapes the contexts of a session. System and Tools are always blobs.
@@ -159,6 +168,8 @@ type ToolResult struct {
 	Denied     []string `json:"denied,omitempty"`
 	Read       []string `json:"read,omitempty"`
 	Wrote      []string `json:"wrote,omitempty"`
+
+	Hashes map[string]string `json:"hashes,omitempty"` // path -> what Read and Wrote are after the call: SHA-256, its first 32 hex characters
 }
 
 // Verify is one verifier's report.
@@ -183,6 +194,19 @@ type Guard struct {
 	Limit float64 `json:"limit"`
 	Hard  bool    `json:"hard"`
 	Note  string  `json:"note,omitempty"`
+}
+
+// Resume says what is not as it was when the run stopped. It follows a session.start that goes on with a run.
+type Resume struct {
+	Changes []Change `json:"changes"`
+}
+
+// Change is one thing that is another than it was.
+type Change struct {
+	What string `json:"what"` // head, repository, model, system, tool, file, belay
+	Name string `json:"name,omitempty"`
+	Was  string `json:"was"` // "" is nothing
+	Is   string `json:"is"`
 }
 
 // Degraded announces a weaker mode.

@@ -10,6 +10,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"belay/internal/failpoint"
 	"belay/internal/projection"
 	"belay/journal"
 	"belay/message"
@@ -37,6 +38,7 @@ func (s *session) ask(ctx context.Context) (model.Reply, error) {
 	if err := s.note(s.entry(journal.TypeModelCall, call)); err != nil {
 		return model.Reply{}, err
 	}
+	failpoint.Hit("ask.before-call")
 	started := time.Now()
 	reply, attempts, err := s.attempt(ctx, request)
 	s.tidy(&reply)
@@ -58,6 +60,8 @@ func (s *session) ask(ctx context.Context) (model.Reply, error) {
 	if storeErr := store(s.entry(journal.TypeModelReply, record)); storeErr != nil {
 		return reply, storeErr
 	}
+	failpoint.Hit("ask.after-reply")
+	reply.Blocks = s.said // what is acted on is what the journal says, as in a resumed run
 	return reply, err
 }
 

@@ -99,7 +99,7 @@ func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
 		switch {
 		case tree.Digest != now.Digest || tree.Stamp != now.Stamp:
 			return nil, &treeChanged, nil
-		case proofs[i].RedBefore && now.Digest == s.base.Digest:
+		case proofs[i].RedBefore && now.Digest == s.base.Digest, s.redOn[on{proofs[i].Command, now.Digest}]:
 			return nil, flaky(proofs[i].Command), nil
 		}
 		if s.base.Digest != "" {

@@ -3,7 +3,6 @@ package loop
 import (
 	"crypto/sha256"
 	"fmt"
-	"regexp"
 	"time"
 
 	"belay/effect"
@@ -37,13 +36,14 @@ type guard struct {
 	cost    message.Cost
 	warned  map[string]float64 // bound -> the limit of whose soft threshold the model was told
 
+	stop     message.StopReason             // of the last reply
 	ids      map[string]bool                // every call id of the run
 	asked    map[string]journal.ToolRequest // open calls
 	known    map[signature]bool             // everything that was ever learned
 	repeated map[signature]int              // since something may have changed
 	worst    int                            // the highest count among the last turn's results
 	errors   int                            // failed calls in a row
-	failing  signature                      // of the last failed program
+	failing  map[string]signature           // how each program, by its call, last failed
 	idle     int                            // turns without a change or anything new
 	nudged   map[string]bool                // what the model was told since things last went well
 }
@@ -52,11 +52,11 @@ type guard struct {
 type signature [32]byte
 
 func newGuard(b journal.Bounds) *guard {
-	return &guard{bounds: b, warned: map[string]float64{}, ids: map[string]bool{}, asked: map[string]journal.ToolRequest{}, known: map[signature]bool{},
+	return &guard{bounds: b, warned: map[string]float64{}, ids: map[string]bool{}, asked: map[string]journal.ToolRequest{}, known: map[signature]bool{}, failing: map[string]signature{},
 		repeated: map[signature]int{}, nudged: map[string]bool{}}
 }
 
-func (g *guard) apply(e journal.Event) error {
+func (g *guard) apply(e *decoded) error {
 	if e.Type == journal.TypeSessionStart {
 		if !g.start.IsZero() {
 			g.before += g.last.Sub(g.start)
@@ -81,6 +81,7 @@ func (g *guard) apply(e journal.Event) error {
 		if p.Stop != message.StopError {
 			g.turns++
 			g.idle++
+			g.stop = p.Stop
 		}
 		for _, call := range message.Calls(p.Blocks) {
 			g.ids[call.ID] = true
@@ -135,23 +136,23 @@ func (g *guard) count(request journal.ToolRequest, result journal.ToolResult) {
 	switch {
 	case !failed:
 		g.errors = 0
-	case result.Code == string(tool.ExitStatus):
-		// A failing program is news the first time; it is an error while it fails in the same way.
-		if any := sign("", "", result); any == g.failing {
-			g.errors++
-		} else {
-			g.failing = any
-		}
+	case result.Code == string(tool.ExitStatus) && g.newFailure(request, result):
+		// The same tests failing in another way than before: that is what work looks like.
 	default:
 		g.errors++
 	}
 }
 
-// volatile matches what differs between two runs of the same command that say the same: times and addresses.
-var volatile = regexp.MustCompile(`\b[0-9.]+ ?(ns|µs|ms|s)\b|0x[0-9a-f]+`)
+// newFailure says whether a program that has failed before now fails in another way.
+func (g *guard) newFailure(request journal.ToolRequest, result journal.ToolResult) bool {
+	call, now := request.Tool+"\x00"+string(request.Args), sign("", "", result)
+	before, again := g.failing[call]
+	g.failing[call] = now
+	return again && before != now
+}
 
 func sign(name, args string, result journal.ToolResult) signature {
-	text := volatile.ReplaceAllString(result.Text, "~")
+	text := steady(result.Text)
 	return sha256.Sum256(fmt.Appendf(nil, "%s\x00%s\x00%s\x00%s", name, args, result.Status, text))
 }
 

@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ type keeper struct {
 	done     []handoff.Done
 	failed   []string // the latest last
 	lastWord string   // of the model
+	lastCall string
 	calls    map[string]string
 	refs     []string
 }
@@ -26,7 +28,7 @@ type keeper struct {
 // keptFailures is how many of the latest failures a note tells.
 const keptFailures = 5
 
-func (k *keeper) apply(e journal.Event) error {
+func (k *keeper) apply(e *decoded) error {
 	switch e.Type {
 	case journal.TypeSessionStart:
 		var p journal.SessionStart
@@ -58,6 +60,7 @@ func (k *keeper) apply(e journal.Event) error {
 		if k.calls == nil {
 			k.calls = map[string]string{}
 		}
+		k.lastCall = strings.TrimSpace(p.Tool + " " + p.Summary)
 		k.calls[p.CallID] = strings.TrimSpace(p.Tool + " " + p.Summary)
 	case journal.TypeToolResult:
 		var p journal.ToolResult
@@ -134,11 +137,23 @@ func (s *session) handOff(out Outcome) (string, error) {
 			n.Tree.Changed[i] = rel
 		}
 	}
+	if out.Exit != ExitInterrupted { // reading a large tree would keep the person waiting
+		if tree, err := s.Tree(context.Background()); err == nil {
+			n.Tree.Digest = tree.Digest
+			if s.base.Digest != "" && tree.Digest != s.base.Digest && len(n.Tree.Changed) == 0 {
+				n.Done = append(n.Done, handoff.Done{What: "commands changed files: compare the tree with the one before, or ask git", Evidence: "the tree's digest was " + s.base.Digest})
+			}
+		}
+	}
 	for _, v := range s.Verifiers {
 		n.Verify = append(n.Verify, v.Name())
 	}
-	if out.Exit != ExitProved && k.lastWord != "" {
-		n.Next = "The model's last words were: " + k.lastWord
+	switch {
+	case out.Exit == ExitProved:
+	case k.lastWord != "":
+		n.Next = "Go on where the model stopped; its last words were: " + k.lastWord
+	case k.lastCall != "":
+		n.Next = "Go on where the model stopped; its last call was: " + k.lastCall
 	}
 	switch out.Exit {
 	case ExitWaiting, ExitFailed:

@@ -21,12 +21,13 @@ type Config struct {
 	Client    model.Client
 	Tools     *tool.Registry
 	Place     tool.Place
-	Judge     func(effect.Set) policy.Decision
+	Judge     func(policy.Action) policy.Decision
 	Env       func(effect.Grant) tool.Env
 	Verifiers []verify.Verifier
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 
+	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Observe  func(journal.Event)                              // each event, once it is stored
 	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled

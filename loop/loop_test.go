@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,7 +98,11 @@ func (a act) Spec() tool.Spec {
 	if a.sign == tool.Blocker {
 		schema = `{"type":"object","properties":{"reason":{"type":"string"}},"additionalProperties":false}`
 	}
-	return tool.Spec{Name: a.name, Description: "test", Schema: json.RawMessage(schema), Signal: a.sign, Replay: tool.Pure}
+	replay := tool.Pure
+	if a.class == effect.Opaque {
+		replay = tool.OpaqueCall
+	}
+	return tool.Spec{Name: a.name, Description: "test", Schema: json.RawMessage(schema), Signal: a.sign, Replay: replay}
 }
 
 func (a act) Plan(tool.Place, tool.Call) (tool.Plan, error) {
@@ -135,6 +140,9 @@ func (a act) Run(ctx context.Context, _ tool.Env, call tool.Call) (tool.Result, 
 	if args.To == "nowhere" {
 		return tool.Failf(tool.NotFound, "look elsewhere", "there is no %s", args.To), nil
 	}
+	if strings.HasPrefix(args.To, "fail") {
+		return tool.Failf(tool.ExitStatus, "", "exit 1: %s in run %d", args.To, a.w.runs), nil
+	}
 	return tool.Result{Status: tool.Success, Text: "tree: " + a.w.text + args.To}, nil
 }
 
@@ -159,10 +167,13 @@ func (c check) Verify(context.Context) (verify.Report, error) {
 }
 
 // mood is a detected verifier that fails the first time, whatever it sees.
-type mood struct{ asked int }
+type mood struct {
+	asked int
+	named bool
+}
 
 func (m *mood) Name() string { return "mood" }
-func (m *mood) Named() bool  { return false }
+func (m *mood) Named() bool  { return m.named }
 func (m *mood) Verify(context.Context) (verify.Report, error) {
 	m.asked++
 	return verify.Report{OK: m.asked > 1}, nil
@@ -180,7 +191,8 @@ type rig struct {
 func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 	t.Helper()
 	registry, err := tool.NewRegistry(act{r.world, "Look", effect.Read, ""}, act{r.world, "Change", effect.Write, ""},
-		act{r.world, "Send", effect.Connect, ""}, act{r.world, "TaskComplete", "", tool.Complete}, act{r.world, "ReportBlocker", "", tool.Blocker})
+		act{r.world, "Send", effect.Connect, ""}, act{r.world, "Burn", effect.Opaque, ""},
+		act{r.world, "TaskComplete", "", tool.Complete}, act{r.world, "ReportBlocker", "", tool.Blocker})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -205,12 +217,14 @@ func (r *rig) run(t *testing.T, ctx context.Context) (loop.Outcome, error) {
 }
 
 // judge allows what stays in the world and asks about the rest.
-func judge(set effect.Set) policy.Decision {
+func judge(a policy.Action) policy.Decision {
 	d := policy.Decision{Class: effect.ClassRead, Verdict: effect.Allow, Rule: "test"}
-	for _, e := range set {
+	for _, e := range a.Effects {
 		switch e.Kind {
 		case effect.Write:
 			d.Class = effect.ClassReversible
+		case effect.Opaque:
+			d.Class = effect.ClassIrreversible
 		case effect.Connect:
 			d.Class, d.Verdict = effect.ClassExternal, effect.Ask
 		}
@@ -301,6 +315,8 @@ func TestOutcomes(t *testing.T) {
 		{name: "a named verifier counts all the same", replies: []model.Reply{calls(call("Change", `{"to":"good tests"}`)), complete}, verify: named, start: "bad", exit: loop.ExitProved, standing: verify.Proved, turns: 2},
 		{name: "red and green on the same tree is no proof", replies: []model.Reply{calls(call("Change", `{"to":"bad"}`)), complete}, verify: moody, start: "bad", exit: loop.ExitFailed, turns: 4,
 			heard: []string{"", "the very same"}},
+		{name: "a named verifier's second opinion on the same tree is no proof", replies: []model.Reply{good, calls(call("Change", `{"to":"bad"}`)), complete}, verify: moodyNamed, start: "bad", exit: loop.ExitFailed, turns: 5,
+			heard: []string{"", "", "", "the very same"}},
 		{name: "an answer needs no proof", replies: []model.Reply{says("42", message.StopEnd)}, verify: detected, start: "good", exit: loop.ExitUnverified, standing: verify.Unverified, turns: 1},
 		{name: "a claim without TaskComplete is verified all the same", replies: []model.Reply{good, says("done", message.StopEnd)}, verify: named, exit: loop.ExitProved, standing: verify.Proved, turns: 3,
 			heard: []string{"", "Nothing is finished by saying so"}},
@@ -354,7 +370,8 @@ func detected(w *world) []verify.Verifier { return []verify.Verifier{check{w: w}
 func undone(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.touched++ }}}
 }
-func moody(w *world) []verify.Verifier { return []verify.Verifier{&mood{}} }
+func moody(w *world) []verify.Verifier      { return []verify.Verifier{&mood{}} }
+func moodyNamed(w *world) []verify.Verifier { return []verify.Verifier{&mood{named: true}} }
 func slippery(w *world) []verify.Verifier {
 	return []verify.Verifier{check{w: w, named: true, after: func() { w.text += " " }}}
 }
@@ -500,6 +517,20 @@ func TestErrorsInARow(t *testing.T) {
 	}
 }
 
+// Programs that fail one after another are errors in a row, whatever each says; one program that fails in
+// another way each time is what work looks like.
+func TestFailingPrograms(t *testing.T) {
+	failing := func(what string) model.Reply { return calls(call("Look", `{"to":"fail `+what+`"}`)) }
+	r := &rig{world: &world{}, model: &script{replies: []model.Reply{failing("a"), failing("b"), failing("c"), failing("d"), failing("e"), failing("f")}}}
+	if out, err := r.run(t, t.Context()); err != nil || out.Exit != loop.ExitWaiting || out.Turns != 5 || !strings.Contains(r.said(3), "3 calls in a row failed") {
+		t.Errorf("%+v, %v; after three: %q", out, err, r.said(3))
+	}
+	r = &rig{world: &world{}, model: &script{replies: []model.Reply{failing("a"), failing("a"), failing("a"), failing("a"), says("hm", message.StopEnd)}}}
+	if out, err := r.run(t, t.Context()); err != nil || out.Exit != loop.ExitUnverified || strings.Contains(r.said(4), "in a row") {
+		t.Errorf("%+v, %v; %q", out, err, r.said(4))
+	}
+}
+
 // A run in which nothing changes and nothing new is seen is told so, then handed to a person.
 func TestStandstill(t *testing.T) {
 	replies := []model.Reply{look(0), look(1), look(2)}
@@ -519,6 +550,11 @@ func TestTimeBound(t *testing.T) {
 	out, err := r.run(t, t.Context())
 	if err != nil || out.Exit != loop.ExitBound || !strings.Contains(out.Reason, "--timeout") {
 		t.Errorf("%+v, %v", out, err)
+	}
+	for _, e := range r.events {
+		if e.Type == journal.TypeToolResult && !strings.Contains(string(e.Payload), "time was used up") {
+			t.Errorf("the call's result is %s", e.Payload)
+		}
 	}
 }
 
@@ -560,6 +596,91 @@ func TestOpenCallsAreSettled(t *testing.T) {
 	for _, want := range []string{"tree: old", "outcome unknown", "written"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("the model was told %q, which lacks %q", got, want)
+		}
+	}
+}
+
+// An effect that nothing takes back happens once in a step, however the call is spelt; where it is known to have failed,
+// it may be tried again.
+func TestNothingIrreversibleTwice(t *testing.T) {
+	burn := func(to string) model.Reply { return calls(call("Burn", to)) }
+	for name, c := range map[string]struct {
+		replies []model.Reply
+		runs    int
+		told    string
+	}{
+		"the same":         {[]model.Reply{burn(`{"to":"ash"}`), burn(`{"to":"ash"}`)}, 1, "tree: oldash"},
+		"spelt otherwise":  {[]model.Reply{burn(`{"to":"ash"}`), burn(` { "to" : "\u0061sh" } `)}, 1, "not run again: call cBurn_0"},
+		"another":          {[]model.Reply{burn(`{"to":"ash"}`), burn(`{"to":"dust"}`)}, 2, "tree: olddust"},
+		"one that failed":  {[]model.Reply{burn(`{"to":"nowhere"}`), burn(`{"to":"nowhere"}`)}, 2, "there is no nowhere"},
+		"one that repeats": {[]model.Reply{calls(call("Look", `{}`)), calls(call("Look", `{}`))}, 2, "tree: old"},
+	} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: append(c.replies, says("done", message.StopEnd))}}
+		if _, err := r.run(t, t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := r.said(2); r.world.runs != c.runs || !strings.Contains(got, c.told) {
+			t.Errorf("%s: %d runs, and the model was told %q", name, r.world.runs, got)
+		}
+		for _, e := range r.events {
+			var p journal.ToolRequest
+			if e.Type != journal.TypeToolRequest || e.Decode(&p) != nil {
+				continue
+			}
+			if (p.Key != "") != (p.Tool == "Burn") {
+				t.Errorf("%s: %s has the key %q", name, p.Tool, p.Key)
+			}
+		}
+	}
+}
+
+// An irreversible call of unknown outcome stops the run until a person has spoken, however often it is resumed; what
+// they said stands behind the results, so that the history is one that a provider takes.
+func TestAPersonSaysWhetherItHappened(t *testing.T) {
+	open := []journal.Entry{
+		{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Stop: message.StopToolUse, Blocks: []message.Block{
+			{Kind: message.KindCall, Call: &message.ToolCall{ID: "b", Name: "Burn", Args: json.RawMessage(`{}`)}}}}},
+		{Type: journal.TypeToolRequest, Turn: 1, Payload: journal.ToolRequest{CallID: "b", Tool: "Burn", Args: json.RawMessage(`{}`), Class: effect.ClassIrreversible,
+			Replay: string(tool.OpaqueCall), Key: "k", Permission: journal.Permission{Verdict: effect.Allow}, Summary: "burn it"}},
+	}
+	settled := journal.Entry{Type: journal.TypeToolResult, Turn: 1, Payload: journal.ToolResult{CallID: "b", Status: "error", Code: string(tool.Interrupted)}}
+	word := journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: "it did, go on"}}
+	for name, c := range map[string]struct {
+		before []journal.Entry
+		exit   loop.Exit
+	}{
+		"just killed":                      {open, loop.ExitWaiting},
+		"killed, settled, killed again":    {append(slices.Clone(open), settled), loop.ExitWaiting},
+		"a person spoke":                   {append(slices.Clone(open), word), loop.ExitUnverified},
+		"a person spoke after it was said": {append(slices.Clone(open), settled, word), loop.ExitUnverified},
+	} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("done", message.StopEnd)}}, before: c.before}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != c.exit || r.world.runs != 0 {
+			t.Errorf("%s: %+v, %v, %d runs", name, out, err, r.world.runs)
+		}
+		if c.exit == loop.ExitWaiting {
+			if len(r.model.asked) > 0 || !strings.Contains(out.Reason, "burn it") {
+				t.Errorf("%s: the model was asked %d times; %s", name, len(r.model.asked), out.Reason)
+			}
+			continue
+		}
+		messages := r.model.asked[0].Messages
+		if n := len(messages); messages[n-2].Blocks[0].Result == nil || messages[n-1].Blocks[0].Text != "it did, go on" {
+			t.Errorf("%s: the history is %+v", name, messages)
+		}
+	}
+}
+
+// A process that died right after a reply that was cut, or refused, leaves calls that must never run.
+func TestCutCallsAreNotRunOnResume(t *testing.T) {
+	for _, stop := range []message.StopReason{message.StopLength, message.StopPause, message.StopRefusal} {
+		r := &rig{world: &world{text: "old"}, model: &script{replies: []model.Reply{{}, says("I see", message.StopEnd)}}, before: []journal.Entry{
+			{Type: journal.TypeModelReply, Turn: 1, Payload: journal.ModelReply{Blocks: good.Blocks, Stop: stop}},
+		}}
+		out, err := r.run(t, t.Context())
+		if err != nil || out.Exit != loop.ExitUnverified || r.world.text != "old" || r.world.runs != 0 || !strings.Contains(r.said(0), "not executed") {
+			t.Errorf("%s: %+v, %v; the tree is %q; the model was told %q", stop, out, err, r.world.text, r.said(0))
 		}
 	}
 }

@@ -3,6 +3,7 @@ package loop
 import (
 	"fmt"
 
+	"belay/message"
 	"belay/tool"
 )
 
@@ -20,16 +21,31 @@ const (
 // Why a call was not run.
 var (
 	cutCall         = tool.Failure{Code: tool.InvalidArguments, Message: "not executed: your reply was cut by the output limit inside or after this call.", Hint: "Send the call again, whole. Write long content in several smaller steps."}
+	refusedCall     = tool.Failure{Code: tool.Interrupted, Message: "not executed: the reply did not end as one whose calls count."}
 	pausedCall      = tool.Failure{Code: tool.Interrupted, Message: "not executed: the reply was paused before it ended.", Hint: "Send the call again."}
 	treeChanged     = tool.Failure{Code: tool.Conflict, Message: "not finished: the tree changed while it was being verified, so the verification is void.", Hint: "See what still writes to the workspace, then call TaskComplete again."}
 	completeNotLast = tool.Failure{Code: tool.Conflict, Message: "not executed: other calls come after TaskComplete in the same reply.", Hint: "Call TaskComplete alone, when everything else has returned."}
 	outcomeUnknown  = tool.Failure{Code: tool.Interrupted, Message: "interrupted, outcome unknown: belay stopped while this call ran. It was not run again.", Hint: "Look at what it did, if anything, before you go on."}
+	outOfTime       = tool.Failure{Code: tool.Interrupted, Message: "stopped: the run's time was used up while this call ran; it may have had part of its effect."}
 	interrupted     = tool.Failure{Code: tool.Interrupted, Message: "interrupted by the person; it may have had part of its effect."}
 )
 
+// mayNotRun says why no call of a reply that ended like this is executed, nil where they may be.
+func mayNotRun(stop message.StopReason) *tool.Failure {
+	switch stop {
+	case message.StopEnd, message.StopToolUse:
+		return nil
+	case message.StopLength:
+		return &cutCall
+	case message.StopPause:
+		return &pausedCall
+	}
+	return &refusedCall
+}
+
 // flaky says that a verifier was red and is green on the very same tree.
 func flaky(command string) *tool.Failure {
-	return &tool.Failure{Code: tool.Conflict, Message: fmt.Sprintf("not finished: `%s` failed on the tree before any change and passes now, and the tree is the very same: it proves nothing.", command),
+	return &tool.Failure{Code: tool.Conflict, Message: fmt.Sprintf("not finished: `%s` failed before and passes now, and the tree is the very same: it proves nothing.", command),
 		Hint: "Find out why the verifier is not the same every time, make the change that the task asks for, or call ReportBlocker."}
 }
 

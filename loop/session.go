@@ -10,6 +10,7 @@ import (
 
 	"belay/internal/projection"
 	"belay/journal"
+	"belay/message"
 	"belay/model"
 	"belay/verify"
 )
@@ -22,18 +23,24 @@ type session struct {
 	guard *guard
 	turns int // number of the running turn, from 1; it counts through all sessions
 
+	said    []message.Block // the last reply, as it is recorded
 	base    verify.Tree     // before the run's first act; without a digest until there is one
 	red     map[string]bool // whether a detected verifier failed on it
-	keep    keeper          // what the next reader must know
-	refused int             // completions that the verifiers refused
-	urged   bool            // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool            // an empty reply was asked to go on
+	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
+	once    once
+	keep    keeper // what the next reader must know
+	refused int    // completions that the verifiers refused
+	urged   bool   // a reply without a call was answered with "use TaskComplete"
+	goneOn  bool   // an empty reply was asked to go on
 }
+
+// on is a verifier, by name, and the digest of a tree that it looked at.
+type on struct{ verifier, tree string }
 
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
 // The error is the harness's own fault; the outcome then says so too.
 func Run(ctx context.Context, cfg Config) (Outcome, error) {
-	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}}
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}}
 	for e, err := range cfg.Log.Events() {
 		if err == nil {
 			err = s.apply(e)
@@ -45,6 +52,9 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeLeft(), errTimeUp)
 	defer cancel()
 	out, err := s.settleOpen(ctx)
+	if out == nil && err == nil {
+		out = s.askWhetherItHappened()
+	}
 	for {
 		if out == nil && err == nil {
 			out, err = s.turn(ctx)
@@ -140,17 +150,26 @@ func (s *session) took(events []journal.Event, err error) error {
 }
 
 func (s *session) apply(e journal.Event) error {
-	err := errors.Join(s.fold.Apply(e), s.guard.apply(e), s.keep.apply(e), s.remember(e))
+	d := &decoded{Event: e}
+	err := errors.Join(s.fold.Take(e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
 	return nil
 }
 
-// remember takes what the session itself must know of earlier ones: the tree before the run changed it, and
-// the completions that were refused.
-func (s *session) remember(e journal.Event) error {
+// remember takes what the session itself must know: the last reply, the tree before the run changed it, and the
+// completions that were refused.
+func (s *session) remember(e *decoded) error {
 	switch e.Type {
+	case journal.TypeSessionStart:
+		clear(s.redOn) // a person may have repaired what is around the tree
+	case journal.TypeModelReply:
+		var p journal.ModelReply
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		s.said = p.Blocks
 	case journal.TypeVerify:
 		var p journal.Verify
 		if err := e.Decode(&p); err != nil {
@@ -158,6 +177,9 @@ func (s *session) remember(e journal.Event) error {
 		}
 		if p.Base {
 			s.red[p.Verifier] = !p.OK
+		}
+		if !p.OK {
+			s.redOn[on{p.Verifier, p.Tree}] = true
 		}
 	case journal.TypeGuard:
 		var p journal.Guard

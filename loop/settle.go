@@ -2,20 +2,28 @@ package loop
 
 import (
 	"context"
+	"fmt"
 
 	"belay/effect"
+	"belay/internal/failpoint"
 	"belay/journal"
 	"belay/message"
 	"belay/tool"
 )
 
 // settleOpen settles what an earlier process left open: no context holds a call without a result. A call
-// that was never recorded has had no effect and takes its ordinary way. One that was recorded runs again
+// that was never recorded has had no effect and takes its ordinary way, if its reply ended as one whose calls
+// count. One that was recorded runs again
 // only where its tool says that this changes nothing; any other outcome is unknown, and the model is told so.
 func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 	for _, call := range s.fold.Open() {
 		request, recorded := s.guard.asked[call.ID]
+		why := mayNotRun(s.guard.stop)
 		switch {
+		case !recorded && why != nil:
+			if err := s.refuseAll([]message.ToolCall{call}, *why); err != nil {
+				return nil, err
+			}
 		case !recorded:
 			if out, err := s.steps(ctx, []message.ToolCall{call}); out != nil || err != nil {
 				return out, err
@@ -26,9 +34,11 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 				return nil, err
 			}
 		default:
+			failpoint.Hit("settle.before")
 			if err := s.settle(call.ID, tool.Spec{}, tool.Fail(outcomeUnknown)); err != nil {
 				return nil, err
 			}
+			failpoint.Hit("settle.after")
 		}
 	}
 	return nil, nil
@@ -42,4 +52,25 @@ func (s *session) runsAgain(request journal.ToolRequest) bool {
 	}
 	again, err := s.prepare(message.ToolCall{ID: request.CallID, Name: request.Tool, Args: request.Args})
 	return err == nil && again.why == nil && again.request.Class <= request.Class
+}
+
+// askWhetherItHappened stops a run that has an effect of class 3 or 4 of which nobody knows, until a person has
+// spoken since: the model alone must not guess.
+func (s *session) askWhetherItHappened() *Outcome {
+	open := s.once.unanswered()
+	if len(open) == 0 {
+		return nil
+	}
+	r := open[0].request
+	what := r.Summary
+	if what == "" {
+		what = r.Tool
+	}
+	more := ""
+	if n := len(open) - 1; n > 0 {
+		more = fmt.Sprintf(" (and %d more calls)", n)
+	}
+	return &Outcome{Exit: ExitWaiting, Reason: fmt.Sprintf(
+		"belay stopped while %q ran%s, and nobody knows whether it had its effect (class %d, %v). Look, then tell the model: `belay resume %s \"it did, go on\"`",
+		what, more, r.Class, r.Class, s.Log.RunID())}
 }

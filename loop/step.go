@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
 	"belay/effect"
+	"belay/internal/failpoint"
 	"belay/journal"
 	"belay/message"
 	"belay/policy"
@@ -90,7 +92,7 @@ func (s *session) prepare(call message.ToolCall) (step, error) {
 	if err != nil {
 		return st, err
 	}
-	decision := s.Judge(plan.Effects)
+	decision := s.Judge(policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects})
 	st.tool = t
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
@@ -100,6 +102,13 @@ func (s *session) prepare(call message.ToolCall) (step, error) {
 		return st, nil
 	}
 	st.request.Grant = decision.Grant
+	if serious(st.request) {
+		st.request.Key = s.once.key(s.Log.RunID(), call)
+		if why := s.once.again(st.request); why != nil {
+			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "once", By: "harness", Reason: "the same effect was had before in this step"}
+			st.why, st.request.Grant = why, effect.Grant{}
+		}
+	}
 	return st, nil
 }
 
@@ -139,9 +148,11 @@ func (s *session) perform(ctx context.Context, batch []step) error {
 	for i, st := range batch {
 		requests[i] = s.entry(journal.TypeToolRequest, st.request)
 	}
+	failpoint.Hit("step.before-request")
 	if err := s.record(requests...); err != nil {
 		return err
 	}
+	failpoint.Hit("step.after-request")
 	return s.run(ctx, batch)
 }
 
@@ -158,6 +169,7 @@ func (s *session) run(ctx context.Context, batch []step) error {
 		})
 	}
 	running.Wait()
+	failpoint.Hit("step.after-run")
 	outcomes := make([]journal.Entry, len(batch))
 	for i, st := range batch {
 		var err error
@@ -168,6 +180,7 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	if err := s.record(outcomes...); err != nil {
 		return err
 	}
+	failpoint.Hit("step.after-result")
 	return errors.Join(append(faults, ctx.Err())...)
 }
 
@@ -183,6 +196,9 @@ func (s *session) runOne(ctx context.Context, st step) (result tool.Result, faul
 		}
 		if ctx.Err() != nil {
 			result, fault = tool.Fail(interrupted), nil
+			if errors.Is(context.Cause(ctx), errTimeUp) {
+				result = tool.Fail(outOfTime)
+			}
 		} else if fault != nil {
 			result = tool.Fail(tool.Failure{Code: tool.HarnessFault, Message: fault.Error()})
 		}
@@ -210,6 +226,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		CallID: callID, Status: string(r.Status), Summary: r.Summary, Text: text, Truncated: cut,
 		Size: max(r.Stats.Bytes, int64(len(r.Text))), DurationMS: r.Stats.Duration.Milliseconds(),
 		Exit: r.Stats.Exit, Denied: r.Stats.Denied, Read: r.Context.Read, Wrote: r.Context.Wrote,
+		Hashes: s.hashes(r.Context),
 	}
 	if r.Error != nil {
 		result.Code = string(r.Error.Code)
@@ -222,6 +239,23 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Raw = &ref
 	}
 	return s.entry(journal.TypeToolResult, result), nil
+}
+
+// hashes says what the files that a call read or wrote are now, so that a resume can tell which of them changed since.
+func (s *session) hashes(c tool.Context) map[string]string {
+	if s.Hash == nil {
+		return nil
+	}
+	var found map[string]string
+	for _, path := range slices.Concat(c.Read, c.Wrote) {
+		if hash := s.Hash(path); hash != "" {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[path] = hash
+		}
+	}
+	return found
 }
 
 // refuse records a call that does not run together with the result that says why.

@@ -20,16 +20,21 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	calls := message.Calls(reply.Blocks)
+	if why := mayNotRun(reply.Stop); why != nil {
+		if err := s.refuseAll(calls, *why); err != nil {
+			return nil, err
+		}
+	}
 	switch reply.Stop {
 	case message.StopRefusal:
 		return &Outcome{Exit: ExitWaiting, Reason: "the model refused: " + orNothing(message.PlainText(reply.Blocks))}, nil
 	case message.StopPause:
-		return nil, s.refuseAll(calls, pausedCall) // the provider wants the same content again
+		return nil, nil // the provider wants the same content again
 	case message.StopLength:
-		if len(calls) > 0 {
-			return nil, s.refuseAll(calls, cutCall)
+		if len(calls) == 0 {
+			return nil, s.tell(sayCutReply)
 		}
-		return nil, s.tell(sayCutReply)
+		return nil, nil
 	}
 	if len(calls) == 0 {
 		return s.answered(ctx, reply)

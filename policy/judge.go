@@ -3,26 +3,84 @@ package policy
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"belay/effect"
 )
 
-// Judge says what may happen to an action with these effects. It is pure: the same set and situation give the
-// same decision. The worst effect decides, and a further effect never makes a decision milder.
-func Judge(effects effect.Set, s Situation) Decision {
-	worst := s.decide(effect.ClassRead, "defaults.class-1", "it does nothing but read")
-	for _, e := range effects {
-		d := s.judge(e)
+// Judge says what may happen to an action. It is pure: the same action and situation give the same decision. The worst
+// effect decides, and a further effect never makes a decision milder. Rules are asked in the order deny, ask, allow, and the
+// first that matches holds; a rule that allows turns a question into a yes and nothing else: no class 5 and no
+// circuit breaker.
+func Judge(a Action, s Situation) Decision {
+	worst := s.decide(effect.ClassRead, "", "it does nothing but read")
+	line, own := "", ownClass{}
+	if s.Rules != nil {
+		line = s.Rules.line(a)
+		own = s.Rules.classified(a, s)
+	}
+	consider := func(d Decision) {
 		class := max(worst.Class, d.Class)
 		if severity(d.Verdict) > severity(worst.Verdict) || d.Verdict == worst.Verdict && d.Class > worst.Class {
 			worst = d
 		}
 		worst.Class = class
 	}
+	for _, e := range a.Effects {
+		if own.known && e.Kind == effect.Opaque {
+			continue // somebody has said what it is
+		}
+		d, breaker := s.judge(e)
+		if d.Verdict == effect.Ask && !breaker && s.Rules != nil && d.Class < effect.ClassConfiguration {
+			if by := s.Rules.covers(e, a, s, line); by != "" {
+				d.Verdict, d.Rule, d.Reason = effect.Allow, "allow: "+by, sentence("a rule allows it", d.Class)
+			}
+		}
+		consider(d)
+	}
+	if own.class != 0 {
+		d := s.decide(own.class, "classify: "+own.rule, "a rule gives it this class")
+		if d.Verdict == effect.Ask && line != "" && own.class < effect.ClassConfiguration {
+			d.Verdict, d.Rule = effect.Allow, "allow: "+line
+		}
+		if own.missing != "" {
+			d.Verdict, d.Reason = effect.Deny, sentence("it needs the argument "+own.missing, own.class)
+		}
+		consider(d)
+	}
+	if s.Rules != nil {
+		worst = s.ruled(a, worst)
+	}
 	worst.Grant = grant(worst.Class, worst.Verdict)
 	return worst
 }
+
+// ruled applies the rules that deny and ask.
+func (s Situation) ruled(a Action, d Decision) Decision {
+	if d.Verdict == effect.Deny {
+		return d
+	}
+	for _, r := range s.Rules.Deny {
+		if r.about(a, s) {
+			d.Verdict, d.Rule, d.Reason = effect.Deny, "deny: "+r.Text, sentence("a rule denies it", d.Class)+" "+advice(effect.ClassConfiguration)
+			return d
+		}
+	}
+	for _, r := range s.Rules.Ask {
+		if r.about(a, s) {
+			d.Verdict, d.Rule, d.Reason = effect.Ask, "ask: "+r.Text, sentence("a rule asks about it", d.Class)
+			if s.Mode == Plan && d.Class > effect.ClassRead {
+				d.Verdict = effect.Deny
+			}
+			return d
+		}
+	}
+	return d
+}
+
+// stranded says that no sandbox can be had, and that no person has chosen to go without.
+func (s Situation) stranded() bool { return !s.Sandboxed && !s.Off }
 
 func severity(v effect.Verdict) int {
 	switch v {
@@ -52,24 +110,30 @@ type finding struct {
 	rule    string // "" is the default rule of the class
 	reason  string
 	breaker bool // it holds in every mode
+	ask     bool // a person is asked though the class is allowed
 }
 
-func (s Situation) judge(e effect.Effect) Decision {
+// judge judges one effect, and says whether a circuit breaker did.
+func (s Situation) judge(e effect.Effect) (Decision, bool) {
 	f := s.classify(e)
-	if !s.Sandboxed && e.Kind == effect.Exec {
-		return Decision{f.class, effect.Deny, "no-sandbox", "no sandbox can be had on this machine, so this run reads files and starts no programs. Use the file tools to read; a person can pass --sandbox=off.", effect.Grant{}}
+	if s.stranded() && e.Kind == effect.Exec {
+		return Decision{f.class, effect.Deny, "no-sandbox", "no sandbox can be had on this machine, so this run reads files and starts no programs. Use the file tools to read; a person can pass --sandbox=off.", effect.Grant{}}, true
 	}
 	if f.breaker {
-		return s.broken(f)
+		return s.broken(f), true
 	}
-	return s.decide(f.class, f.rule, f.reason)
+	d := s.decide(f.class, f.rule, f.reason)
+	if f.ask && d.Verdict == effect.Allow {
+		d.Verdict, d.Reason = effect.Ask, d.Reason+" A person has to agree to reads outside the workspace."
+	}
+	return d, false
 }
 
 // broken decides what a circuit breaker caught: it is refused where nobody can be asked, and asked otherwise,
 // whatever the mode and the rules allow.
 func (s Situation) broken(f finding) Decision {
 	d := Decision{Class: f.class, Verdict: effect.Ask, Rule: f.rule, Reason: sentence(f.reason, f.class) + " A person decides this every time."}
-	if s.Headless || s.Mode == Plan || !s.Sandboxed {
+	if s.Headless || s.Mode == Plan || s.stranded() {
 		d.Verdict = effect.Deny
 		d.Reason = sentence(f.reason, f.class) + " It is refused in every mode. " + advice(f.class)
 	}
@@ -82,13 +146,22 @@ func (s Situation) decide(class effect.Class, rule, reason string) Decision {
 	if d.Rule == "" {
 		d.Rule = fmt.Sprintf("defaults.class-%d", class)
 	}
+	if floor := s.floor(class); floor != "" && !s.stranded() {
+		d.Verdict = floor
+		if rule == "" {
+			d.Reason += " The policy file says so for this class."
+		}
+		if floor == effect.Deny || s.Mode != Plan {
+			return d
+		}
+	}
 	switch {
 	case class <= effect.ClassRead:
 		d.Verdict = effect.Allow
 		return d
 	case class >= effect.ClassConfiguration:
 		d.Verdict = effect.Deny
-	case !s.Sandboxed:
+	case s.stranded():
 		d.Verdict, d.Rule = effect.Deny, "no-sandbox"
 		d.Reason += " No sandbox can be had on this machine, so this run is read-only: say what you would change in TaskComplete or ReportBlocker."
 		return d
@@ -96,7 +169,7 @@ func (s Situation) decide(class effect.Class, rule, reason string) Decision {
 		d.Verdict, d.Rule = effect.Deny, "modes.plan"
 		d.Reason += " Plan mode only reads: describe the change instead of making it."
 		return d
-	case s.Mode == Autonomous && class <= effect.ClassIrreversible, s.Mode == Edit && class <= effect.ClassReversible:
+	case s.allows(class):
 		d.Verdict = effect.Allow
 		return d
 	case s.Mode == Autonomous, s.Mode == Edit, s.Mode == Manual:
@@ -108,6 +181,24 @@ func (s Situation) decide(class effect.Class, rule, reason string) Decision {
 	}
 	d.Reason += " " + advice(class)
 	return d
+}
+
+// floor is the verdict that the rules give a class in every mode; "" is none.
+func (s Situation) floor(class effect.Class) effect.Verdict {
+	if s.Rules == nil {
+		return ""
+	}
+	return s.Rules.Floor[class]
+}
+
+// allows says that the mode allows a class without a question.
+func (s Situation) allows(class effect.Class) bool {
+	if s.Rules != nil {
+		if own, ok := s.Rules.Modes[s.Mode]; ok {
+			return slices.Contains(own, class) && (s.Sandboxed || !s.Rules.SandboxFor[s.Mode])
+		}
+	}
+	return s.Mode == Autonomous && s.Sandboxed && class <= effect.ClassIrreversible || s.Mode == Edit && class <= effect.ClassReversible
 }
 
 func sentence(reason string, class effect.Class) string {

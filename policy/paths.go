@@ -143,7 +143,7 @@ func (s Situation) classifyRead(e effect.Effect, reason string) finding {
 	p := e.Target
 	switch {
 	case !filepath.IsAbs(p):
-		return finding{class: effect.ClassIrreversible, rule: "read: unknown path", reason: reason}
+		return finding{class: effect.ClassRead, rule: "read: unknown path", reason: reason, ask: !s.Sandboxed}
 	case s.state(p):
 		return finding{class: effect.ClassConfiguration, rule: "protect: belay's own state", reason: reason + "; that is belay's own"}
 	case s.secret(p):
@@ -153,7 +153,7 @@ func (s Situation) classifyRead(e effect.Effect, reason string) finding {
 	case s.Sandboxed && isTemp(p):
 		return finding{class: effect.ClassRead, reason: reason}
 	}
-	return finding{class: effect.ClassIrreversible, rule: "read: outside the workspace", reason: reason + "; that is outside the workspace and may be private"}
+	return finding{class: effect.ClassRead, rule: "read: outside the workspace", reason: reason + "; that is outside the workspace and may be private", ask: true}
 }
 
 func (s Situation) classifyWrite(e effect.Effect, reason string) finding {
@@ -164,11 +164,11 @@ func (s Situation) classifyWrite(e effect.Effect, reason string) finding {
 	if e.Kind == effect.Delete {
 		switch {
 		case p == "/":
-			return finding{effect.ClassIrreversible, "breaker: rm of the root", reason, true}
+			return finding{effect.ClassIrreversible, "breaker: rm of the root", reason, true, false}
 		case s.Home != "" && inside(s.Home, p):
-			return finding{effect.ClassIrreversible, "breaker: rm of a home directory", reason, true}
+			return finding{effect.ClassIrreversible, "breaker: rm of a home directory", reason, true, false}
 		case s.Workspace != "" && inside(s.Workspace, p):
-			return finding{effect.ClassIrreversible, "breaker: rm of the workspace or a parent", reason, true}
+			return finding{effect.ClassIrreversible, "breaker: rm of the workspace or a parent", reason, true, false}
 		}
 	}
 	if s.state(p) || s.StateDir != "" && e.Kind == effect.Delete && inside(s.StateDir, p) {
@@ -179,6 +179,13 @@ func (s Situation) classifyWrite(e effect.Effect, reason string) finding {
 	}
 	if s.under(p, startFiles) {
 		return finding{class: effect.ClassConfiguration, rule: "protect: start files", reason: reason + "; that runs at the next login or configures other programs"}
+	}
+	if s.Rules != nil {
+		for _, r := range s.Rules.Protect {
+			if r.path(s, p, true) {
+				return finding{class: effect.ClassConfiguration, rule: "protect: " + r.Text, reason: reason + "; that is protected by the policy file"}
+			}
+		}
 	}
 	if inside(p, s.Workspace) {
 		rel := p[len(strings.TrimSuffix(s.Workspace, "/")):]
@@ -194,7 +201,7 @@ func (s Situation) classifyWrite(e effect.Effect, reason string) finding {
 		return finding{class: effect.ClassReversible, reason: reason + "; the temporary directory is private and vanishes"}
 	}
 	if isSystem(p) {
-		return finding{effect.ClassIrreversible, "breaker: system paths", reason, true}
+		return finding{effect.ClassIrreversible, "breaker: system paths", reason, true, false}
 	}
 	return finding{class: effect.ClassIrreversible, rule: "write: outside the workspace", reason: reason + "; that is outside the workspace, where nothing restores it"}
 }

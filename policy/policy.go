@@ -20,7 +20,9 @@ type Situation struct {
 	Home      string // the person's home; "" where there is none
 	StateDir  string // belay's own state, never touched by an agent
 	Sandboxed bool   // whether a sandbox bounds what the action can do
+	Off       bool   // a person chose to run without a sandbox
 	Headless  bool   // nobody can be asked
+	Rules     *Rules // what people have written down; nil is nothing
 }
 
 // Decision is a judgement.

@@ -39,6 +39,8 @@ type Plan struct {
 	Effects effect.Set
 	Replay  Replay // the declaration for this very call; empty takes the tool's own
 	Summary string // one line for a person: "go test ./...", "edit add.go (+1 -1)"
+	// Commands are those of a command line, for rules that speak of commands; no other tool has any.
+	Commands []effect.Command
 }
 
 // Replay is the tool's declaration of what to do when a call was allowed but no result was recorded.

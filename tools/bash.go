@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -64,7 +65,7 @@ func (b Bash) Plan(place tool.Place, call tool.Call) (tool.Plan, error) {
 		return tool.Plan{}, err
 	}
 	effects := append(effect.Set{{Kind: effect.Exec, Target: "bash"}}, p.Effects...)
-	return tool.Plan{Effects: effects, Replay: replay(place, p), Summary: p.Summary}, nil
+	return tool.Plan{Effects: effects, Replay: replay(place, p), Summary: p.Summary, Commands: p.Parts}, nil
 }
 
 // replay says whether a line may run again when it is not known whether it ran: a line that only reads may, and so
@@ -94,6 +95,14 @@ func known(place tool.Place, target string) bool {
 // for a terminal.
 var environment = []string{"BASH_ENV=", "ENV=", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "TERM=dumb"}
 
+// withKey gives programs that can use it the idempotency key of a call that has one.
+func withKey(call tool.Call) []string {
+	if call.Key == "" {
+		return environment
+	}
+	return append(slices.Clone(environment), "BELAY_IDEMPOTENCY_KEY="+call.Key)
+}
+
 // program is the interpreter's command line. Where there is no bash, sh runs the lines that both read alike.
 func program(text string, lookPath func(string) (string, error)) ([]string, error) {
 	if _, err := lookPath("bash"); err == nil {
@@ -120,7 +129,7 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 		timeout = min(time.Duration(args.TimeoutMS)*time.Millisecond, maxTimeout)
 	}
 	output := tool.NewCapture(tool.CaptureLimit)
-	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: environment, Output: output, Timeout: timeout})
+	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: withKey(call), Output: output, Timeout: timeout})
 	switch {
 	case errors.Is(err, tool.ErrDenied):
 		return tool.Failf(tool.Denied, "Read with the file tools instead, or call ReportBlocker.", "the command cannot be started here: %v", err), nil

@@ -28,7 +28,7 @@ func TestCallsAreJudged(t *testing.T) {
 		{"Bash", args("command", "cat .env"), 5, effect.Deny, "secrets"},
 		{"Bash", args("command", "cat ~/.ssh/id_rsa"), 5, effect.Deny, "secrets"},
 		{"Bash", args("command", "cat /etc/os-release"), 1, effect.Allow, ""},
-		{"Bash", args("command", "cat ~/other/x"), 3, effect.Ask, "outside the workspace"},
+		{"Bash", args("command", "cat ~/other/x"), 1, effect.Ask, "outside the workspace"},
 		{"Bash", args("command", "go test ./..."), 2, effect.Allow, ""},
 		{"Bash", args("command", "echo x > a"), 2, effect.Allow, ""},
 		{"Bash", args("command", "rm -rf build"), 2, effect.Allow, ""},
@@ -57,7 +57,7 @@ func TestCallsAreJudged(t *testing.T) {
 			t.Errorf("%s %s: %v", c.name, c.args, err)
 			continue
 		}
-		d := policy.Judge(plan.Effects, s)
+		d := policy.Judge(policy.Action{Effects: plan.Effects, Commands: plan.Commands}, s)
 		if d.Class != c.class || d.Verdict != c.verdict || !strings.Contains(d.Reason, c.says) {
 			t.Errorf("%s %s: class %d %s, %q; want class %d %s, %q", c.name, c.args, d.Class, d.Verdict, d.Reason, c.class, c.verdict, c.says)
 		}

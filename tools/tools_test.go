@@ -67,7 +67,7 @@ func TestBash(t *testing.T) {
 	tooltest.Conform(t, Bash{},
 		tooltest.Case{Name: "a read", Files: map[string]string{"a": "hello\n"}, Args: args("command", "cat a"), Status: tool.Success, Kinds: []effect.Kind{effect.Exec, effect.Read}, Check: says("hello\n[exit 0 · ", "exit 0 · cwd /")},
 		tooltest.Case{Name: "a write", Args: args("command", "echo x > b"), Status: tool.Success, Kinds: []effect.Kind{effect.Write}, Check: becomes("b", "x\n")},
-		tooltest.Case{Name: "a failure", Args: args("command", "echo out; echo err >&2; (exit 3)"), Status: tool.Error, Code: tool.ExitStatus, Kinds: []effect.Kind{effect.Opaque}, Check: func(t *testing.T, e *tooltest.Env, r tool.Result) {
+		tooltest.Case{Name: "a failure", Args: args("command", "echo out; echo err >&2; (exit 3)"), Status: tool.Error, Code: tool.ExitStatus, Kinds: []effect.Kind{effect.Exec}, Check: func(t *testing.T, e *tooltest.Env, r tool.Result) {
 			says("out\nerr\n[exit 3 · ")(t, e, r)
 			if r.Stats.Exit == nil || *r.Stats.Exit != 3 || r.Summary != "exit 3 · 2 lines" {
 				t.Errorf("exit %v, summary %q", r.Stats.Exit, r.Summary)

@@ -17,6 +17,10 @@ import (
 
 func main() {
 	belay.Init() // first: the sandbox runs this program again as its helper
+	if len(os.Args) != 3 {
+		fmt.Fprintln(os.Stderr, "usage: embed WORKSPACE MODEL")
+		os.Exit(2)
+	}
 	workspace, model := os.Args[1], os.Args[2]
 	result, err := harness.Run(context.Background(), harness.Config{
 		Task: "Write the weather in Oslo into weather.txt.", Workspace: workspace, Model: model,
@@ -30,8 +34,8 @@ func main() {
 }
 
 // onlyText refuses to write anything but text files: more than the built-in policy does.
-func onlyText(set effect.Set, _ policy.Situation) policy.Decision {
-	for _, e := range set {
+func onlyText(a policy.Action, _ policy.Situation) policy.Decision {
+	for _, e := range a.Effects {
 		if e.Kind == effect.Write && len(e.Target) > 4 && e.Target[len(e.Target)-4:] != ".txt" {
 			return policy.Decision{Verdict: effect.Deny, Rule: "only-text", Reason: "this agent writes text files"}
 		}

@@ -18,6 +18,7 @@ import (
 	"belay/harness"
 	"belay/internal/config"
 	"belay/internal/render"
+	"belay/journal"
 	"belay/loop"
 	"belay/model"
 )
@@ -77,6 +78,8 @@ func exitCode(err error) loop.Exit {
 		return loop.ExitUsage
 	case errors.Is(err, context.Canceled):
 		return loop.ExitInterrupted
+	case journal.NoSpace(err), errors.Is(err, syscall.EROFS):
+		return loop.ExitEnvironment
 	case errors.As(err, &fault) && fault.Class == model.Environment:
 		return loop.ExitEnvironment
 	}
@@ -164,8 +167,8 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
-		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.modelCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.doctorCommand(),
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
+		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.modelCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.policyCommand(), a.doctorCommand(),
 		a.versionCommand())
 	root.SetHelpFunc(a.help)
 	root.SetHelpCommand(a.helpCommand())

@@ -272,10 +272,10 @@ func TestRunGivesTheHarnessWhatWasAsked(t *testing.T) {
 	s.stdin = "\n the task \xff\n"
 	s.do(loop.ExitBound, "run", "-", "--model", "rehearsal:/f", "--verify", "a, b", "--verify", "c", "--workspace", "w", "--allow-wide-workspace",
 		"--mode", "Plan", "--tools", "Read, Grep", "--max-turns", "3", "--max-tokens", "4", "--budget-usd", "0.5", "--timeout", "1m")
-	got.Observe, got.Delta, got.Progress, got.Version = nil, nil, nil, ""
+	got.Observe, got.Delta, got.Progress, got.Rules, got.Version = nil, nil, nil, nil, ""
 	want := harness.Config{Task: "the task \uFFFD", Workspace: "w", AllowWide: true, Model: "rehearsal:/f", Verify: []string{"a, b", "c"}, Mode: "plan",
 		Only:   []string{"Read", "Grep"},
-		Bounds: journal.Bounds{Turns: 3, Tokens: 4, Money: message.USD(0.5), WallMS: 60_000}}
+		Bounds: journal.Bounds{Turns: 3, Tokens: 4, Money: message.USD(0.5), WallMS: 60_000}, MoneyMustHold: true}
 	if diff := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); diff != "" {
 		t.Error(diff)
 	}
@@ -293,8 +293,8 @@ func TestResumeGivesTheHarnessWhatWasAsked(t *testing.T) {
 	}
 	s.stdin = "and then\n"
 	s.do(loop.ExitUnverified, "resume", "last", "-", "--model", "rehearsal:/g", "--verify", "v", "--budget-usd", "2")
-	got.Observe, got.Delta, got.Progress, got.Version = nil, nil, nil, ""
-	want := harness.Config{Task: "and then", Model: "rehearsal:/g", Verify: []string{"v"}, Bounds: journal.Bounds{Money: 2 * message.Dollar}}
+	got.Observe, got.Delta, got.Progress, got.Rules, got.Version = nil, nil, nil, nil, ""
+	want := harness.Config{Task: "and then", Model: "rehearsal:/g", Verify: []string{"v"}, Bounds: journal.Bounds{Money: 2 * message.Dollar}, MoneyMustHold: true}
 	if diff := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); diff != "" || id != run.RunID {
 		t.Errorf("run %s: %s", id, diff)
 	}

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"belay/internal/redact"
 	"belay/internal/render"
 	"belay/loop"
 )
@@ -31,7 +32,7 @@ func (a *app) crashed(v any, args []string) int {
 	}
 	report := fmt.Sprintf("belay %s, %s, %s/%s\ncommand: %s\ntime: %s\n\npanic: %v\n\n%s", version(), runtime.Version(), runtime.GOOS,
 		runtime.GOARCH, verb, time.Now().UTC().Format(time.RFC3339), v, debug.Stack())
-	path, err := a.storeCrash(report)
+	path, err := a.storeCrash(redact.Scrub(report, os.Environ()))
 	where := "the report is in " + path
 	if err != nil {
 		where = "no report could be written (" + err.Error() + ")"

@@ -13,12 +13,12 @@ import (
 func (a *app) journalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "journal",
-		Short:   "Check the journals of runs",
-		Example: "  belay journal verify last\n  belay journal verify --all",
+		Short:   "Check the journals of runs, and save what is sound of a damaged one",
+		Example: "  belay journal verify last\n  belay journal verify --all\n  belay journal repair last",
 		Args:    a.noSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.journalVerifyCommand())
+	cmd.AddCommand(a.journalVerifyCommand(), a.journalRepairCommand())
 	return cmd
 }
 

@@ -43,7 +43,7 @@ type stopped struct {
 // perform starts a run, shows it, and ends with its exit code. Where the run stands still, the last line is the
 // command that goes on.
 func (a *app) perform(ctx context.Context, cfg harness.Config, out outputFlags, start starter) error {
-	cfg.Version = version()
+	cfg.Version, cfg.Rules = version(), a.rules
 	var at halt
 	begin := func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 		show := cfg.Observe

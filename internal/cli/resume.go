@@ -15,6 +15,7 @@ import (
 type resumeFlags struct {
 	model  string
 	verify []string
+	other  bool
 	boundFlags
 	outputFlags
 }
@@ -75,13 +76,14 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	flags.StringVar(&f.model, "model", "", "another model from here on")
 	flags.StringVar(&effort, "effort", "", "how much the model is to think from here on: "+strings.Join(harness.Efforts, ", "))
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
+	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
 	f.outputFlags.register(flags)
 	a.completeFlags(cmd)
 	return cmd
 }
 
 func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
-	cfg := harness.Config{Model: f.model, Verify: f.verify}
+	cfg := harness.Config{Model: f.model, Verify: f.verify, OtherRepository: f.other}
 	if err := f.outputFlags.check(); err != nil {
 		return cfg, err
 	}
@@ -89,5 +91,6 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	return cfg, checkVerify(cfg.Verify)
 }

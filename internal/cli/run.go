@@ -85,6 +85,7 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	for _, name := range f.tools {
 		if name = strings.TrimSpace(name); name != "" {
 			cfg.Only = append(cfg.Only, name)

@@ -89,8 +89,8 @@ func (a *app) runsCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "runs",
 		Short:   "List the runs, newest first",
-		Example: "  belay runs\n  belay runs --limit 5\n  belay runs --json | jq -r '.[0].run_id'",
-		Args:    exactly(0, ""),
+		Example: "  belay runs\n  belay runs --limit 5\n  belay runs --json | jq -r '.[0].run_id'\n  belay runs archive r_01k5\n  belay runs rm r_01k5",
+		Args:    a.noSuchCommand,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if limit < 0 {
 				return usagef("--limit must be 0 (all) or more")
@@ -100,6 +100,7 @@ func (a *app) runsCommand() *cobra.Command {
 	}
 	cmd.Flags().IntVar(&limit, "limit", 0, "show only the newest `N`; 0 is all")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	cmd.AddCommand(a.runsArchiveCommand(), a.runsRestoreCommand(), a.runsRemoveCommand())
 	return cmd
 }
 

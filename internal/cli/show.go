@@ -3,7 +3,10 @@ package cli
 import (
 	"context"
 	"errors"
+	"iter"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/spf13/cobra"
 
@@ -13,13 +16,14 @@ import (
 )
 
 func (a *app) showCommand() *cobra.Command {
-	var asJSON, full bool
+	var asJSON, full, follow bool
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "Tell the story of a run",
 		Long: `Tell the story of a run: its task, each turn's words and calls with class and verdict, what was verified, how it
-ended and what proves it. A run that is still being written is told as far as it goes.`,
-		Example:           "  belay show last\n  belay show r_01k5 --full\n  belay show last --json | jq '.[].type'",
+ended and what proves it. A run that is still being written is told as far as it goes; --follow waits for more and
+ends with the process that writes, and with Ctrl-C. It never writes.`,
+		Example:           "  belay show last\n  belay show r_01k5 --full\n  belay show last --follow\n  belay show last --json | jq '.[].type'",
 		Args:              oneRun,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -30,17 +34,27 @@ ended and what proves it. A run that is still being written is told as far as it
 			if err != nil {
 				return err
 			}
-			if asJSON {
+			events := journal.Read(dir)
+			if follow {
+				ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+				defer stop()
+				events = journal.Follow(ctx, dir)
+			}
+			switch {
+			case asJSON && follow:
+				return a.streamJSON(runID, events)
+			case asJSON:
 				return a.showJSON(dir)
 			}
-			story := render.Story{Screen: a.screen(), Full: full, Holds: func(start journal.SessionStart, proofs []journal.Proof) (bool, error) {
+			story := render.Story{Screen: a.screen(), Full: full, Follow: follow, Holds: func(start journal.SessionStart, proofs []journal.Proof) (bool, error) {
 				return a.holds(cmd.Context(), start, proofs)
 			}}
-			return damaged(story.Tell(a.out, runID, journal.Read(dir)), runID)
+			return damaged(story.Tell(a.out, runID, events), runID)
 		},
 	}
 	cmd.Flags().BoolVar(&full, "full", false, "cut nothing: arguments, outputs, thinking")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events as a JSON array")
+	cmd.Flags().BoolVar(&follow, "follow", false, "wait for more while the run is being written")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print the events as a JSON array; with --follow, as one line of JSON each")
 	return cmd
 }
 
@@ -77,13 +91,30 @@ func (a *app) showJSON(dir string) error {
 	return a.json(events)
 }
 
+// streamJSON prints each event as it comes.
+func (a *app) streamJSON(runID string, events iter.Seq2[journal.Event, error]) error {
+	for e, err := range events {
+		if err != nil {
+			return damaged(err, runID)
+		}
+		line, err := compact(e)
+		if err != nil {
+			return err
+		}
+		if _, err := a.out.Write(line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // damaged adds to a damaged journal's error what to do about it.
 func damaged(err error, runID string) error {
 	var damage *journal.DamageError
 	if !errors.As(err, &damage) {
 		return err
 	}
-	return &advice{err, "what comes before that line is sound; `" + self() + " journal verify " + runID + "` lists every finding"}
+	return &advice{err, "what comes before that line is sound; `" + self() + " journal verify " + runID + "` lists every finding, and `" + self() + " journal repair " + runID + "` shows what can be done"}
 }
 
 // advice is an error with a second line that says what to do.

@@ -24,7 +24,7 @@ func NewSecret(value string) Secret {
 	return Secret{func() string { return value }}
 }
 
-// Reveal returns the key, "" where there is none. Only what sends it calls this.
+// Reveal returns the key, "" where there is none. Only what sends it, and what hides it, calls this.
 func (s Secret) Reveal() string {
 	if s.value == nil {
 		return ""

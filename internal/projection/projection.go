@@ -6,6 +6,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"belay/journal"
@@ -28,6 +29,7 @@ type Fold struct {
 
 	calls   []message.ToolCall // of the last reply
 	results map[string]message.ToolResult
+	waiting []message.Message // until each call has its result
 }
 
 // Hashes identify a context. CtxHash is
@@ -57,8 +59,14 @@ func Project(events []journal.Event) (*Fold, error) {
 }
 
 // Apply takes the next event of the main loop's journal.
-func (f *Fold) Apply(e journal.Event) error {
-	switch e.Type {
+func (f *Fold) Apply(e journal.Event) error { return f.Take(e.Type, e) }
+
+// Payload is decoded into the struct that belongs to its event's type.
+type Payload interface{ Decode(v any) error }
+
+// Take is Apply for who has a payload decoded already.
+func (f *Fold) Take(t journal.Type, e Payload) error {
+	switch t {
 	case journal.TypeSessionStart:
 		var p journal.SessionStart
 		if err := e.Decode(&p); err != nil {
@@ -70,7 +78,7 @@ func (f *Fold) Apply(e journal.Event) error {
 		if err := e.Decode(&p); err != nil {
 			return err
 		}
-		return f.say(message.UserText(p.Text))
+		return f.hear(message.UserText(p.Text))
 	case journal.TypeModelReply:
 		var p journal.ModelReply
 		if err := e.Decode(&p); err != nil {
@@ -125,6 +133,17 @@ func (f *Fold) reply(p journal.ModelReply) error {
 	return f.say(message.Message{Role: message.Assistant, Blocks: p.Blocks})
 }
 
+// hear takes what is said to the model. While calls of the last reply have no result, it waits: every provider wants
+// the results in the very next message. So it is where a run was stopped in the middle of a call, and its person
+// speaks before that is settled.
+func (f *Fold) hear(m message.Message) error {
+	if len(f.calls) > 0 {
+		f.waiting = append(f.waiting, m)
+		return nil
+	}
+	return f.say(m)
+}
+
 // result keeps a result until all of the reply's calls have theirs: they are told in one message, in the
 // order of the calls.
 func (f *Fold) result(p journal.ToolResult) error {
@@ -144,7 +163,12 @@ func (f *Fold) result(p journal.ToolResult) error {
 		told.Blocks = append(told.Blocks, message.Block{Kind: message.KindResult, Result: &result})
 	}
 	f.calls, f.results = nil, nil
-	return f.say(told)
+	err := f.say(told)
+	for _, m := range f.waiting {
+		err = errors.Join(err, f.say(m))
+	}
+	f.waiting = nil
+	return err
 }
 
 func (f *Fold) say(m message.Message) error {

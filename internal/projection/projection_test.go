@@ -46,6 +46,9 @@ func story(rng *rand.Rand) []journal.Event {
 		}
 		add(journal.TypeModelReply, reply)
 		rng.Shuffle(len(calls), func(i, j int) { calls[i], calls[j] = calls[j], calls[i] })
+		if len(calls) > 0 && rng.IntN(3) == 0 { // stopped here, and a person speaks before the calls are settled
+			add(journal.TypeUserMessage, journal.UserMessage{Text: "wait"})
+		}
 		for _, id := range calls {
 			add(journal.TypeToolRequest, journal.ToolRequest{CallID: id, Args: json.RawMessage("{}")})
 			add(journal.TypeToolResult, journal.ToolResult{CallID: id, Status: []string{"success", "error"}[rng.IntN(2)], Text: "result of " + id})

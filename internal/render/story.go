@@ -16,6 +16,7 @@ import (
 type Story struct {
 	Screen Screen
 	Full   bool // nothing is cut: arguments, outputs, thinking
+	Follow bool // each event is shown as it comes
 	// Holds is asked whether the workspace is still the tree that the proofs are about; nil is never asked.
 	Holds func(start journal.SessionStart, proofs []journal.Proof) (bool, error)
 }
@@ -44,6 +45,11 @@ func (s Story) Tell(w io.Writer, runID string, events iter.Seq2[journal.Event, e
 			start = journal.SessionStart{}
 		}
 		put(t.tell(e))
+		if s.Follow {
+			if err := out.Flush(); err != nil {
+				return err
+			}
+		}
 	}
 	for _, call := range t.open() {
 		put(t.callLine("…", yellow, call, "no result", "running, or its outcome is unknown"))

@@ -285,7 +285,7 @@ func TestCaches(t *testing.T) {
 		c.Environ = append(os.Environ(), "GOCACHE="+hostCache)
 	})
 	needIsolation(t, s)
-	agent, verify := s.Env(read, ""), s.VerifierEnv(read, "")
+	agent, verify := s.Env(write, ""), s.VerifierEnv(discard, "")
 	if s.level.Overlay {
 		if out := must(t, agent, "cat $GOCACHE/ab/entry; echo poison > $GOCACHE/ab/entry; cat $GOCACHE/ab/entry"); out != "from the host\npoison" {
 			t.Errorf("%q", out)

@@ -20,3 +20,14 @@ func (e *env) Exec(_ context.Context, cmd tool.Command) (tool.Exit, error) {
 	}
 	return tool.Exit{}, denied("exec", cmd.Argv[0], "this run is read-only, as there is no sandbox: "+e.s.level.Reason)
 }
+
+// helpers are none: there is no sandbox to wait in.
+type helpers struct{}
+
+func (*helpers) close() {}
+
+// standardLibrary is none: there is no build cache that verifiers share.
+type standardLibrary struct{}
+
+// trustedPath is none: nothing is run.
+type trustedPath struct{}

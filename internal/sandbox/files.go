@@ -20,7 +20,7 @@ type env struct {
 	s     *Sandbox
 	grant effect.Grant
 	dir   string
-	cache string
+	cache cacheKind
 }
 
 func (e *env) Place() tool.Place {

@@ -13,6 +13,7 @@ import (
 // host is what commands inside need of the machine outside: where its toolchains and caches are.
 type host struct {
 	path     []string          // directories of PATH, resolved, in order
+	foreign  []string          // those of them that the workspace holds or leads to: what is in them is the agent's
 	readable []string          // roots outside the workspace that are shown read-only and that file tools may read
 	masked   []string          // paths under them that are hidden: credentials
 	modCache string            // Go's module cache, "" where there is none
@@ -25,8 +26,9 @@ type host struct {
 // system are the directories that every command sees. They may hold programs, never secrets.
 var system = []string{"/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix/store", "/gnu/store"}
 
-// passed are the environment variables that go inside as they are. None of them holds a secret or makes a
-// program load code.
+// passed are the environment variables that go inside as they are, unless they name the workspace. None of them holds
+// a secret or makes a program load code; all others, such as GOENV, PYTHONPATH, NODE_OPTIONS, MAKEFLAGS, GIT_ and LD_
+// variables, stay outside.
 var passed = []string{
 	"LANG", "LANGUAGE", "LC_ALL", "LC_CTYPE", "LC_MESSAGES", "LC_TIME", "LC_NUMERIC", "LC_COLLATE", "TZ",
 	"CGO_ENABLED", "GOOS", "GOARCH", "GOAMD64", "GOARM64", "GOEXPERIMENT", "GOROOT",
@@ -42,7 +44,7 @@ var credentials = []string{"credentials", "credentials.toml", ".netrc", ".npmrc"
 func discover(environ []string, userHome, workspace, home string) host {
 	h := host{env: map[string]string{}}
 	for _, name := range passed {
-		if v := lookup(environ, name); v != "" {
+		if v := lookup(environ, name); v != "" && !strings.Contains(v, workspace) {
 			h.env[name] = v
 		}
 	}
@@ -63,7 +65,15 @@ func discover(environ []string, userHome, workspace, home string) host {
 			continue
 		}
 		real, err := resolveDir(dir)
-		if err != nil || slices.Contains(h.path, real) {
+		if err != nil {
+			continue
+		}
+		if !passes(dir, workspace) {
+			h.foreign = slices.DeleteFunc(h.foreign, func(f string) bool { return f == real }) // it has another name too
+		} else if !slices.Contains(h.path, real) {
+			h.foreign = append(h.foreign, real)
+		}
+		if slices.Contains(h.path, real) {
 			continue
 		}
 		if within(real, workspace) || inSystem(real) {
@@ -81,14 +91,17 @@ func discover(environ []string, userHome, workspace, home string) host {
 				continue
 			}
 			if d := filepath.Dir(real); !inSystem(d) && !within(d, workspace) && !slices.ContainsFunc(roots, func(r string) bool { return within(d, r) }) {
-				if !add(installation(d, userHome)) {
-					add(d)
+				// A link in the workspace may be the agent's: it shows a toolchain (that of a virtual environment)
+				// and not whatever directory it names.
+				if up := installation(d, userHome); up != d && add(up) || slices.Contains(h.foreign, dir) {
+					continue
 				}
+				add(d)
 			}
 		}
 	}
 	for _, name := range []string{"GOROOT", "PYENV_ROOT", "RUSTUP_HOME", "NVM_DIR", "JAVA_HOME"} {
-		if dir := h.env[name]; dir != "" && !add(dir) && !inSystem(dir) {
+		if dir := filepath.Clean(h.env[name]); h.env[name] != "" && (passes(dir, workspace) || !add(dir) && !inSystem(dir)) {
 			delete(h.env, name)
 		}
 	}
@@ -106,7 +119,7 @@ func discover(environ []string, userHome, workspace, home string) host {
 	if modCache == "" && goPath != "" {
 		modCache = filepath.Join(goPath, "pkg", "mod")
 	}
-	if real, err := resolveDir(modCache); modCache != "" && err == nil && add(real) {
+	if real, err := resolveDir(modCache); modCache != "" && err == nil && !passes(modCache, workspace) && add(real) {
 		h.modCache = real
 	}
 	goCache := lookup(environ, "GOCACHE")
@@ -117,7 +130,9 @@ func discover(environ []string, userHome, workspace, home string) host {
 			goCache = filepath.Join(userHome, ".cache", "go-build")
 		}
 	}
-	if real, err := resolveDir(goCache); filepath.IsAbs(goCache) && err == nil {
+	// Nothing that a command can write may be the host's cache: neither may lie in the other.
+	if real, err := resolveDir(goCache); filepath.IsAbs(goCache) && err == nil && !passes(goCache, workspace) &&
+		!within(workspace, real) && !within(real, home) && !within(home, real) {
 		h.goCache = real
 	}
 	if repository := worktreeRepository(workspace); repository != "" {
@@ -136,6 +151,38 @@ func discover(environ []string, userHome, workspace, home string) host {
 	}
 	h.gitName, h.gitEmail = gitIdentity(filepath.Join(userHome, ".gitconfig"))
 	return h
+}
+
+// passes says whether the way to path, link by link, leads through dir: then who can write dir decides where it ends.
+// Both are absolute, and dir is free of links.
+func passes(path, dir string) bool {
+	if !filepath.IsAbs(path) {
+		return true // it ends wherever one stands
+	}
+	top := filepath.VolumeName(path) + string(filepath.Separator)
+	at, rest := top, filepath.Clean(path)[len(top):]
+	for links := 0; rest != ""; {
+		var name string
+		name, rest, _ = strings.Cut(rest, string(filepath.Separator))
+		at = filepath.Join(at, name)
+		if within(at, dir) {
+			return true
+		}
+		target, err := os.Readlink(at)
+		if err != nil {
+			continue // no link
+		}
+		if links++; links > 255 {
+			return true
+		}
+		at = filepath.Dir(at)
+		if filepath.IsAbs(target) {
+			target = target[len(filepath.VolumeName(target)):]
+			at = top
+		}
+		rest = strings.Trim(target, string(filepath.Separator)) + string(filepath.Separator) + rest
+	}
+	return false
 }
 
 // worktreeRepository is the repository that a linked git worktree belongs to, "" where the workspace is none. The

@@ -31,7 +31,7 @@ var etc = []string{
 // copyBytes is up to which size a file of /etc is copied: that is quicker than to mount it, and to unmount it.
 const copyBytes = 16 << 10
 
-// base is what every command sees, whatever it was granted.
+// base is what every command sees and none can change. See fresh for the rest.
 func (s *Sandbox) base() []helper.Step {
 	var steps []helper.Step
 	add := func(code helper.Code, flags uint32, a, b string) {
@@ -81,24 +81,33 @@ func (s *Sandbox) base() []helper.Step {
 	for _, node := range []string{"null", "zero", "full", "random", "urandom", "tty"} {
 		add(helper.Bind, helper.Devices|helper.NoExec, "/dev/"+node, "/dev/"+node)
 	}
-	add(helper.Pts, 0, "/dev/pts", "")
+	add(helper.Dir, 0, "/dev/pts", "")
 	add(helper.Link, 0, "pts/ptmx", "/dev/ptmx")
 	add(helper.Link, 0, "/proc/self/fd", "/dev/fd")
 	add(helper.Link, 0, "/proc/self/fd/0", "/dev/stdin")
 	add(helper.Link, 0, "/proc/self/fd/1", "/dev/stdout")
 	add(helper.Link, 0, "/proc/self/fd/2", "/dev/stderr")
-	add(helper.Tmpfs, helper.NoExec, "/dev/shm", "mode=1777,size=256m,nr_inodes=10000")
+	add(helper.Dir, 0, "/dev/shm", "")
 	add(helper.Seal, 0, "/dev", "")
 	add(helper.Proc, 0, "/proc", "")
 
-	add(helper.Tmpfs, 0, "/tmp", "mode=1777,nr_inodes=500000,size="+strconv.FormatInt(s.cfg.TmpBytes, 10))
+	add(helper.Dir, 0, "/tmp", "")
 	add(helper.Dir, 0, "/run", "")
 	add(helper.Link, 0, "/tmp", "/var/tmp")
-	options := "mode=0700,size=256m,nr_inodes=50000"
-	if s.level.ids == allIDs {
-		options += fmt.Sprintf(",uid=%d,gid=%d", uid, gid)
+	add(helper.Dir, 0, insideHome, "")
+	return steps
+}
+
+// fresh is what every command gets anew, and what may lie in there.
+func (s *Sandbox) fresh() []helper.Step {
+	var steps []helper.Step
+	add := func(code helper.Code, flags uint32, a, b string) {
+		steps = append(steps, helper.Step{Code: code, Flags: flags, A: a, B: b})
 	}
-	add(helper.Tmpfs, 0, insideHome, options)
+	add(helper.Pts, 0, "/dev/pts", "")
+	add(helper.Tmpfs, helper.NoExec, "/dev/shm", "mode=1777,size=256m,nr_inodes=10000")
+	add(helper.Tmpfs, 0, "/tmp", "mode=1777,nr_inodes=500000,size="+strconv.FormatInt(s.cfg.TmpBytes, 10))
+	add(helper.Tmpfs, 0, insideHome, "size=256m,nr_inodes=50000"+s.owned())
 	add(helper.File, 0o644, s.gitConfig(), insideHome+"/.gitconfig")
 	for _, root := range s.host.readable {
 		add(helper.Bind, helper.ReadOnly|helper.Optional, root, root)
@@ -107,6 +116,15 @@ func (s *Sandbox) base() []helper.Step {
 		add(helper.Mask, helper.Optional, path, "")
 	}
 	return steps
+}
+
+// owned are the options of a tmpfs that is the command's own.
+func (s *Sandbox) owned() string {
+	uid, gid, _ := s.insideIDs()
+	if s.level.ids != allIDs {
+		return ",mode=0700"
+	}
+	return fmt.Sprintf(",mode=0700,uid=%d,gid=%d", uid, gid)
 }
 
 // insideIDs says as whom commands run.
@@ -247,7 +265,11 @@ func (s *Sandbox) precreate() error {
 }
 
 // environ is the environment inside.
-func (s *Sandbox) environ(additions []string) []string {
+func (s *Sandbox) environ(kind cacheKind, additions []string) []string {
+	path := s.host.path
+	if kind != agentCache {
+		path = s.trustedPath().dirs
+	}
 	_, _, name := s.insideIDs()
 	shell := "/bin/sh"
 	if exists("/bin/bash") {
@@ -255,7 +277,7 @@ func (s *Sandbox) environ(additions []string) []string {
 	}
 	cache := insideHome + "/.cache"
 	env := []string{
-		"PATH=" + strings.Join(s.host.path, ":"), "HOME=" + insideHome, "USER=" + name, "LOGNAME=" + name, "SHELL=" + shell,
+		"PATH=" + strings.Join(path, ":"), "HOME=" + insideHome, "USER=" + name, "LOGNAME=" + name, "SHELL=" + shell,
 		"TERM=dumb", "TMPDIR=/tmp", "XDG_CACHE_HOME=" + cache, "GOCACHE=" + cache + "/go-build", "npm_config_cache=" + cache + "/npm",
 		"GOPATH=" + insideHome + "/go", "GOPROXY=off", "GOSUMDB=off", "GOTOOLCHAIN=local", "GOTELEMETRY=off",
 		"GIT_TERMINAL_PROMPT=0", "PAGER=cat", "GIT_PAGER=cat", "BELAY_SANDBOX=namespaces",

@@ -62,16 +62,19 @@ func try(ctx context.Context, level Level, program string) error {
 	ctx, cancel := context.WithTimeout(ctx, probeTime)
 	defer cancel()
 	s := &Sandbox{level: level, uid: os.Geteuid(), gid: os.Getegid(), cfg: Config{TmpBytes: 1 << 20}}
-	steps := s.base()
+	steps := s.fresh()
 	if level.Overlay {
 		steps = append(steps, helper.Step{Code: helper.Overlay, A: "/usr", B: "/overlay"})
 	}
-	steps = append(steps, helper.Step{Code: helper.Seal, A: "/"})
 	var out bytes.Buffer
-	exit, err := launch(ctx, level.ids, &helper.Program{
-		Steps: steps, SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits,
-		Filter: filterOnce(), Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/",
-	}, tool.Command{Output: &out})
+	h, err := startHelper(level.ids)
+	if err != nil {
+		return err
+	}
+	defer h.end()
+	exit, err := h.exec(ctx, &room{base: s.base(), own: steps, program: helper.Program{
+		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits, Filter: filterOnce(),
+	}}, tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out})
 	if err != nil {
 		return err
 	}
@@ -94,7 +97,7 @@ func (l *Level) describe() {
 		l.Lacks = append(l.Lacks, "number of processes where root owns the workspace")
 	}
 	if !l.Overlay {
-		l.Lacks = append(l.Lacks, "no overlay: throw-away views are copies, build caches start cold")
+		l.Lacks = append(l.Lacks, "no overlay: throw-away views are copies, build caches start cold, and verifiers compile everything each time")
 	}
 }
 

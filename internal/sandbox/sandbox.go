@@ -86,6 +86,9 @@ type Config struct {
 	PrivateCache bool
 	// GitName and GitEmail are who commits inside; empty takes them from the host's ~/.gitconfig.
 	GitName, GitEmail string
+	// Progress hears what takes long before a command starts; nil is nobody. Its calls can come from any command's
+	// goroutine.
+	Progress func(string)
 }
 
 // DefaultTmpBytes is the size of /tmp inside: room for a linker, small enough not to hurt a laptop.
@@ -101,8 +104,13 @@ type Sandbox struct {
 	cfg       Config
 	uid, gid  int // owner of the workspace, where the system knows owners; otherwise -1
 
-	baseOnce  sync.Once
-	baseSteps []helper.Step // what does not depend on the grant
+	std         standardLibrary
+	trustedOnce sync.Once
+	trusted     trustedPath
+	once        sync.Once
+	baseSteps   []helper.Step // what does not depend on the grant
+	freshSteps  []helper.Step
+	helpers     *helpers
 }
 
 // New prepares a sandbox. It fails when the workspace is no directory or cannot be separated from Home; that
@@ -139,7 +147,7 @@ func New(cfg Config) (*Sandbox, error) {
 			return nil, fmt.Errorf("sandbox: protected path %q is not inside the workspace", p)
 		}
 	}
-	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background())}
+	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{}}
 	s.userHome = lookup(cfg.Environ, "HOME")
 	if s.userHome == "" {
 		s.userHome, _ = os.UserHomeDir()
@@ -153,31 +161,45 @@ func New(cfg Config) (*Sandbox, error) {
 	return s, nil
 }
 
+// Close ends the processes that wait for commands. A command can still be run afterwards, only slower.
+func (s *Sandbox) Close() { s.helpers.close() }
+
 // Level says which isolation commands get.
 func (s *Sandbox) Level() Level { return s.level }
 
 // Env gives what the grant holds, in directory dir of the workspace (absolute; empty is the workspace itself).
 // Its commands use the agent's build cache.
 func (s *Sandbox) Env(grant effect.Grant, dir string) tool.Env {
-	return s.env(grant, dir, "agent")
+	return s.env(grant, dir, agentCache)
 }
 
-// VerifierEnv is Env for commands that prove work. Their build cache is one that no command of Env can write.
+// VerifierEnv is Env for commands that prove work. They run code that an agent wrote, so that nothing they write to a
+// cache outlives them; what they find there was compiled on the host, or by belay from the toolchain's own sources.
+// No directory of their PATH, and no program in one, is the workspace's.
 func (s *Sandbox) VerifierEnv(grant effect.Grant, dir string) tool.Env {
-	return s.env(grant, dir, "verify")
+	return s.env(grant, dir, verifyCache)
 }
 
-func (s *Sandbox) env(grant effect.Grant, dir, cache string) *env {
+// cacheKind says whose commands use a build cache.
+type cacheKind string
+
+const (
+	agentCache  cacheKind = "agent"  // kept for the workspace, written by the agent's commands
+	verifyCache cacheKind = "verify" // thrown away with each command
+	stdCache    cacheKind = "std"    // sees nothing but the toolchain's sources
+)
+
+func (s *Sandbox) env(grant effect.Grant, dir string, cache cacheKind) *env {
 	if dir == "" {
 		dir = s.workspace
 	}
 	return &env{s: s, grant: grant, dir: filepath.Clean(dir), cache: cache}
 }
 
-// cacheDir is where the build caches of one kind ("agent", "verify") of this workspace are kept.
-func (s *Sandbox) cacheDir(kind string) string {
+// cacheDir is where what belongs to the build caches of one kind is kept for this workspace.
+func (s *Sandbox) cacheDir(kind cacheKind) string {
 	sum := sha256.Sum256([]byte(s.workspace))
-	return filepath.Join(s.home, "cache", hex.EncodeToString(sum[:8]), kind)
+	return filepath.Join(s.home, "cache", hex.EncodeToString(sum[:8]), string(kind))
 }
 
 func resolveDir(path string) (string, error) {

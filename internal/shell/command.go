@@ -2,7 +2,7 @@ package shell
 
 import (
 	"path"
-	"regexp"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -13,10 +13,11 @@ import (
 // command is one simple command with its words.
 type command struct {
 	*analysis
-	node  *syntax.CallExpr
-	at    int    // where words[0] stands in node.Args
-	words []word // words[0] names the command
-	dirs  []string
+	node    *syntax.CallExpr
+	words   []word // words[0] names the command
+	dirs    []string
+	touched *bool // words were put into the tree, so that word.arg is no longer true
+	part    int   // which of the line's commands it belongs to; -1 for none
 }
 
 // systemFolders are where a command given by its path is the one that its name says.
@@ -24,6 +25,9 @@ var systemFolders = map[string]bool{"/bin": true, "/usr/bin": true, "/usr/local/
 
 // commandName takes a system folder off a command's path. Any other path stays, and is then in no table.
 func commandName(text string) string {
+	if strings.IndexByte(text, '/') < 0 {
+		return text
+	}
 	if dir, base := path.Split(text); dir != "" && systemFolders[path.Clean(dir)] {
 		return base
 	}
@@ -34,16 +38,38 @@ func (c *command) run() flow {
 	first := c.words[0]
 	if !first.one() {
 		c.opaque("", "the name of a command is known only when it runs")
+		c.scan(c.words[1:])
 		return same(c.dirs)
 	}
 	name := commandName(first.text)
-	if name == "cd" {
-		return c.cd()
+	switch name {
+	case "cd", "pushd":
+		if first.text == name {
+			return c.cd(name)
+		}
+	case "popd", "eval", "source", ".":
+		if name != "popd" {
+			c.opaque(name, "`%s` runs what it is given in this shell", name)
+			c.wrapper(name)
+		}
+		c.add(effect.Exec, name, "")
+		return same([]string{""})
+	case "builtin", "command":
+		if len(c.words) > 1 && c.words[1].one() && words("cd pushd popd eval source .")[c.words[1].text] {
+			c.words = c.words[1:]
+			return c.run()
+		}
+	case "exit", "return", "exec":
+		if name != "exec" || len(c.words) == 1 {
+			c.add(effect.Exec, name, "")
+			return same(c.dirs)
+		}
 	}
 	switch {
 	case c.danger(name):
 	case c.wrapper(name):
 	case c.write(name):
+	case c.builtin(name):
 	case c.read(name):
 	default:
 		c.opaque(name, "`%s` is not a command that is known only to read", clip(name))
@@ -52,8 +78,18 @@ func (c *command) run() flow {
 	return same(c.dirs)
 }
 
-// sub analyses other words as a command of their own, in the same place.
-func (c *command) sub(words []word) {
+// known says that a name is a command that this package knows, so that a function of that name would hide it.
+func known(name string) bool {
+	_, reader := readers()[name]
+	_, writer := writers[name]
+	return reader || writer || starters[name] || recognised(name) || shellBuiltins()[name]
+}
+
+// sub analyses other words as a command of their own, in the same place. Steps over safe are wrappers behind which a
+// rule about the inner command also speaks of the whole.
+func (c *command) sub(words []word) { c.subIn(words, c.dirs) }
+
+func (c *command) subIn(words []word, dirs []string) {
 	if len(words) == 0 {
 		return
 	}
@@ -61,9 +97,23 @@ func (c *command) sub(words []word) {
 		c.opaque("", "commands inside commands, too deep")
 		return
 	}
+	if c.part >= 0 {
+		var texts []string
+		for _, w := range words {
+			switch {
+			case w.known:
+				texts = append(texts, w.text)
+			case w.arg >= 0 && w.arg < len(c.node.Args):
+				texts = append(texts, "$_")
+			}
+		}
+		p := &c.parts[c.part]
+		if text := strings.Join(texts, " "); !slices.Contains(p.Inner, text) {
+			p.Inner = append(p.Inner, text)
+		}
+	}
 	c.depth++
-	inner := &command{c.analysis, c.node, c.at + len(c.words) - len(words), words, c.dirs}
-	inner.run()
+	(&command{c.analysis, c.node, words, dirs, c.touched, c.part}).run()
 	c.depth--
 }
 
@@ -85,100 +135,74 @@ func recognised(name string) bool {
 	return senders[name] || interpreters[name] || system[name] || partialSenders[name] != nil
 }
 
-// line analyses a literal program of a shell, as in sh -c '…'. It is opaque already; this finds what it surely does.
-func (c *command) line(text string) {
+// line analyses a literal program of a shell, as in sh -c '…', and reports whether it could be read.
+func (c *command) line(text string) bool {
 	if c.depth >= 4 {
-		return
+		return false
 	}
-	tree, _, err := reprint(text)
+	tree, again, err := reprint(text)
 	if err != nil {
-		return
+		return false
 	}
 	c.depth++
-	was, flat := c.inner, c.flat
-	c.inner, c.flat = true, false
+	was := *c.analysis
+	c.inner, c.vars, c.funcs, c.text, c.conditional, c.current = true, nil, nil, again, true, c.part
 	c.stmts(tree.Stmts, c.dirs)
-	c.inner, c.flat = was, flat
+	c.inner, c.vars, c.funcs, c.text, c.conditional = was.inner, was.vars, was.funcs, was.text, was.conditional
+	c.current = was.current
 	c.depth--
-}
-
-func (c *command) cd() flow {
-	args := c.words[1:]
-	if len(args) > 0 && args[0].one() && args[0].text == "--" {
-		args = args[1:]
-	}
-	switch {
-	case len(args) == 0 && c.place.Home != "":
-		return flow{[]string{c.place.Home}, c.dirs}
-	case len(args) != 1 || !args[0].one() || args[0].option() || args[0].text == "":
-		c.opaque("cd", "it changes to a folder that is known only when it runs")
-		return same(c.dirs)
-	}
-	var to []string
-	for _, dir := range c.dirs {
-		at := args[0].text
-		if !path.IsAbs(at) {
-			at = path.Join(dir, at)
-		}
-		real := c.real(path.Clean(at))
-		if real != path.Clean(at) {
-			c.opaque("cd", "it changes folder through a symbolic link, after which .. is ambiguous")
-		}
-		to = append(to, real)
-	}
-	return flow{to, c.dirs}
-}
-
-// wrapper handles commands that run another command, and reports whether name is one.
-func (c *command) wrapper(name string) bool {
-	rest := c.words[1:]
-	switch name {
-	case "command":
-		if len(rest) > 1 && rest[0].one() && (rest[0].text == "-v" || rest[0].text == "-V") {
-			c.add(effect.Exec, name, "it looks up a command")
-			return true
-		}
-		if len(rest) > 0 && !rest[0].option() {
-			c.sub(rest)
-			return true
-		}
-	case "env", "nice", "nohup":
-		if name == "env" && len(rest) == 0 {
-			c.add(effect.Exec, name, "it prints the environment")
-			return true
-		}
-		if name != "nohup" && len(rest) > 0 && rest[0].one() && !rest[0].option() && !strings.Contains(rest[0].text, "=") {
-			c.sub(rest)
-			return true
-		}
-	case "timeout":
-		if len(rest) > 1 && rest[0].one() && duration.MatchString(rest[0].text) {
-			c.add(effect.Exec, name, "it bounds the time of a command")
-			c.sub(rest[1:])
-			return true
-		}
-	case "sh", "bash", "dash", "zsh", "ksh", "ash", "busybox", "eval":
-		c.opaque(name, "`%s` runs another program", name)
-		for i, w := range rest {
-			if w.one() && (name == "eval" || i > 0 && rest[i-1].one() && strings.HasPrefix(rest[i-1].text, "-") && strings.HasSuffix(rest[i-1].text, "c")) {
-				c.line(w.text)
-			}
-		}
-		if name == "busybox" {
-			c.sub(rest)
-		}
-		return true
-	default:
-		if !starters[name] {
-			return false
-		}
-	}
-	c.opaque(name, "`%s` runs another command", name)
-	c.scan(rest)
 	return true
 }
 
-var duration = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?[smhd]?$`)
+func (c *command) cd(name string) flow {
+	args := c.words[1:]
+	for len(args) > 0 && args[0].one() && (args[0].text == "--" || args[0].text == "-P" || args[0].text == "-L") {
+		args = args[1:]
+	}
+	c.add(effect.Exec, name, "")
+	if len(args) == 0 && name == "cd" {
+		return flow{[]string{c.place.Home}, c.dirs}
+	}
+	if len(args) != 1 {
+		if len(args) > 1 {
+			c.opaque(name, "`%s` with several operands", name)
+		}
+		return flow{[]string{""}, c.dirs}
+	}
+	targets := args[0].alts
+	switch {
+	case args[0].one() && args[0].text != "" && !strings.HasPrefix(args[0].text, "-") && !strings.HasPrefix(args[0].text, "+"):
+		targets = []string{args[0].text}
+	case args[0].known || targets == nil || args[0].many:
+		return flow{[]string{""}, c.dirs}
+	}
+	var to []string
+	for _, at := range targets {
+		for _, dir := range c.dirs {
+			next := ""
+			switch {
+			case strings.ContainsAny(at, "*?["):
+			case path.IsAbs(at):
+				next = path.Clean(at)
+			case dir != "":
+				next = path.Join(dir, at)
+			}
+			if next != "" {
+				real := c.real(next)
+				if real != next && (c.linked || strings.Contains(at, "..")) {
+					real = "" // where .. leads is ambiguous
+				} else if real != next {
+					c.linked = true
+				} else if c.linked && strings.Contains(at, "..") {
+					real = ""
+				}
+				next = real
+			}
+			to = union(to, []string{next})
+		}
+	}
+	return flow{to, c.dirs}
+}
 
 // clip shortens a name for a message.
 func clip(s string) string {
@@ -209,7 +233,45 @@ func downloadsInside(c *syntax.CallExpr) bool {
 
 // interprets says that a part of a line ends in an interpreter, which would run what it is given.
 func interprets(n syntax.Node) bool {
-	return calls(n, func(name string) bool { return interpreters[name] })
+	found := false
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok && !found {
+			starts := false
+			for i, w := range c.Args {
+				name := commandName(strings.ReplaceAll(w.Lit(), `\`, ""))
+				if (i == 0 || starts) && interpreters[name] && !(scripted[name] && ownProgram(name, c.Args[i+1:])) {
+					found = true
+				}
+				starts = starts || i == 0 && (starters[name] || interpreters[name] && !scripted[name] || name == "sudo" || name == "doas")
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+// scripted are the interpreters that take their program from an option, so that what is piped in is only data.
+var scripted = set("python python2 python3 perl ruby node nodejs php lua")
+
+func ownProgram(name string, args []*syntax.Word) bool {
+	python := strings.HasPrefix(name, "python")
+	for i, w := range args {
+		opt := w.Lit()
+		if opt == "" && len(w.Parts) > 0 {
+			if lit, ok := w.Parts[0].(*syntax.Lit); ok {
+				opt = lit.Value
+			}
+		}
+		switch {
+		case !strings.HasPrefix(opt, "-") || opt == "-":
+			return false
+		case python && opt == "-m":
+			return i+1 < len(args) && args[i+1].Lit() == "json.tool"
+		case python && opt == "-c", !python && (opt == "-e" || opt == "-ne" || opt == "-pe" || opt == "-lne"):
+			return true
+		}
+	}
+	return false
 }
 
 // starters are commands that start the command among their arguments.

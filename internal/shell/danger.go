@@ -58,14 +58,18 @@ func (c *command) danger(name string) bool {
 	rest := c.words[1:]
 	switch {
 	case system[name] || strings.HasPrefix(name, "mkfs."):
-		if name == "systemctl" && len(rest) > 0 && rest[0].one() && words("status list-units list-unit-files is-active is-enabled show cat")[rest[0].text] {
-			c.opaque(name, "`systemctl` asks a service manager")
+		if c.asks(name, rest) {
+			c.add(effect.Exec, name, "it only asks")
 			return true
 		}
 		c.add(effect.Configure, name, "`"+name+"` changes the machine or acts as somebody else")
 		c.scan(rest)
 		return true
 	case name == "kill":
+		if len(rest) > 0 && rest[0].one() && (rest[0].text == "-0" && !c.has(rest[1:], "-1", "--") || rest[0].text == "-l") {
+			c.add(effect.Exec, name, "it only asks")
+			return true
+		}
 		for _, w := range rest {
 			if w.one() && w.text == "-1" && w.text != rest[0].text || len(rest) == 1 && w.text == "-1" {
 				c.add(effect.Configure, name, "`kill -1` ends every process")
@@ -82,9 +86,11 @@ func (c *command) danger(name string) bool {
 		}
 		return true
 	case senders[name]:
-		if versionOnly(rest) {
-			c.opaque(name, "`%s` may do more than print its version", name)
+		if c.version(name) {
 			return true
+		}
+		if name == "kubectl" && len(rest) > 0 && (c.has(rest[:1], "version") && c.has(rest, "--client", "--client=true") || c.has(rest[:1], "config") && c.has(rest, "current-context", "get-contexts", "get-clusters")) {
+			return false
 		}
 		c.send(name, rest)
 		return true
@@ -98,7 +104,7 @@ func (c *command) danger(name string) bool {
 		}
 		return true
 	case name == "git":
-		if sub := gitSub(rest); gitSenders[sub] || sub == "remote" && c.has(rest, "update", "show", "prune") || sub == "archive" && c.hasPrefix(rest, "--remote") {
+		if sub := gitSub(rest); (gitSenders[sub] && !(sub == "submodule" && (c.has(rest[len(rest)-1:], "submodule", "status") || len(rest) > 1 && c.has(rest[len(rest)-2:len(rest)-1], "status")))) || sub == "remote" && c.has(rest, "update", "show", "prune") || sub == "archive" && c.hasPrefix(rest, "--remote") {
 			if sub == "lfs" || sub == "submodule" {
 				c.opaque(name, "`git %s` changes the repository", sub)
 			}
@@ -110,12 +116,62 @@ func (c *command) danger(name string) bool {
 		for _, w := range rest {
 			if w.one() && partialSenders[name][w.text] {
 				c.add(effect.Connect, "", "`"+name+" "+w.text+"` sends to another machine")
-				break
+				c.opaque(name, "`%s` can do anything", name)
+				return true
 			}
 		}
-		c.opaque(name, "`%s` can do anything", name)
-		c.scan(rest)
-		return true
+		return false
+	}
+	return false
+}
+
+// asks says that a command which can change the machine only asks about it.
+func (c *command) asks(name string, rest []word) bool {
+	switch name {
+	case "systemctl", "sysctl", "mount", "crontab", "defaults", "swapon", "sudo":
+	default:
+		return false
+	}
+	var args []string
+	for _, w := range rest {
+		if !w.one() {
+			return false
+		}
+		args = append(args, w.text)
+	}
+	switch name {
+	case "systemctl":
+		verb := false
+		for i, a := range args {
+			switch {
+			case strings.HasPrefix(a, "-"):
+				if !words("--no-pager --all -a --user -l --full --failed --no-legend --plain --value --quiet -q --system")[a] && !strings.HasPrefix(a, "--type=") && !strings.HasPrefix(a, "--state=") && !strings.HasPrefix(a, "--property=") && !strings.HasPrefix(a, "--lines=") && a != "-t" && a != "-p" && a != "-n" {
+					return false
+				}
+			case !verb && (i == 0 || !words("-t -p -n")[args[i-1]]):
+				if verb = words("status list-units list-unit-files list-timers list-sockets is-active is-enabled is-failed show cat list-dependencies get-default is-system-running")[a]; !verb {
+					return false
+				}
+			}
+		}
+		return verb || len(args) > 0 && args[0] == "--failed"
+	case "sysctl":
+		for _, a := range args {
+			if strings.Contains(a, "=") || strings.HasPrefix(a, "-") && !words("-a -n -e -N")[a] {
+				return false
+			}
+		}
+		return len(args) > 0
+	case "mount":
+		return len(args) == 0 || len(args) == 1 && args[0] == "-l"
+	case "crontab":
+		return len(args) == 1 && args[0] == "-l"
+	case "defaults":
+		return len(args) > 0 && args[0] == "read"
+	case "swapon":
+		return len(args) == 1 && (args[0] == "--show" || args[0] == "-s")
+	case "sudo":
+		return len(args) == 1 && args[0] == "--version"
 	}
 	return false
 }

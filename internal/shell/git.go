@@ -6,49 +6,57 @@ import (
 	"strings"
 	"sync"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"belay/effect"
 )
 
 const (
-	diffFlags = `patch no-patch stat? numstat shortstat dirstat summary name-only name-status cached staged color color? no-color word-diff word-diff? unified= exit-code quiet check
-		minimal patience histogram diff-algorithm= ignore-all-space ignore-space-change ignore-space-at-eol ignore-blank-lines diff-filter= find-renames? no-renames find-copies? text merge-base
-		function-context relative? full-index abbrev? raw binary no-ext-diff no-textconv no-prefix compact-summary ignore-submodules? submodule? inter-hunk-context= color-words? cc combined-all-paths`
-	logFlags = diffFlags + ` oneline graph decorate? no-decorate all branches? tags? remotes? max-count= skip= since= after= until= before= author= committer= grep= format= pretty? date= reverse follow
-		merges no-merges first-parent abbrev-commit no-abbrev-commit left-right cherry-pick cherry-mark pickaxe-regex pickaxe-all regexp-ignore-case extended-regexp fixed-strings topo-order date-order author-date-order
-		full-history simplify-by-decoration show-pulls invert-grep all-match source children parents boundary count no-walk? left-only right-only ancestry-path max-parents= min-parents= no-notes no-show-signature`
+	diffFlags = `patch no-patch stat? stat-width= stat-name-width= stat-count= stat-graph-width= numstat shortstat dirstat? cumulative dirstat-by-file? name-only name-status summary cached staged color? no-color color-moved? no-color-moved color-moved-ws=
+		word-diff? word-diff-regex= color-words? unified= exit-code quiet check minimal patience histogram diff-algorithm= anchored= indent-heuristic no-indent-heuristic ignore-all-space ignore-space-change ignore-space-at-eol ignore-cr-at-eol ignore-blank-lines
+		ignore-matching-lines= diff-filter= find-renames? no-renames renames rename-empty no-rename-empty find-copies? find-copies-harder break-rewrites? irreversible-delete text merge-base function-context no-function-context relative? no-relative full-index abbrev? no-abbrev raw binary
+		patch-with-raw patch-with-stat no-ext-diff no-textconv no-prefix src-prefix= dst-prefix= line-prefix= default-prefix compact-summary no-compact-summary inter-hunk-context= cc combined-all-paths ita-invisible-in-index ita-visible-in-index pickaxe-all pickaxe-regex
+		rotate-to= skip-to= find-object= ws-error-highlight= output-indicator-new= output-indicator-old= output-indicator-context= base ours theirs no-index`
+	logFlags = diffFlags + ` oneline graph no-graph decorate? no-decorate clear-decorations decorate-refs= decorate-refs-exclude= all branches? tags? remotes? glob= exclude= reflog walk-reflogs max-count= skip= since= after= until= before= since-as-filter= author= committer= grep= grep-reflog= format= pretty? date= relative-date reverse follow no-follow
+		merges no-merges first-parent abbrev-commit no-abbrev-commit left-right left-only right-only cherry cherry-pick cherry-mark regexp-ignore-case extended-regexp basic-regexp fixed-strings perl-regexp topo-order date-order author-date-order
+		full-history dense sparse simplify-merges simplify-by-decoration show-pulls invert-grep all-match source children parents boundary count no-walk? do-walk ancestry-path? max-parents= min-parents= no-min-parents no-max-parents notes? no-notes no-show-signature use-mailmap mailmap no-mailmap encoding= ignore-missing
+		objects object-names no-object-names objects-edge timestamp header null diff-merges= no-diff-merges remerge-diff expand-tabs? no-expand-tabs unpacked bisect disk-usage? missing=`
 )
 
 // gitReads are the subcommands that only read, with the options that keep them so.
 var gitReads = sync.OnceValue(func() map[string]readSpec {
-	log := readSpec{flags: "pusgmcwbRazEFiMCDrt", values: "nULSGl", long: logFlags}
+	log := readSpec{flags: "pusgmcwbRazEFiMCDrtPW", values: "nULSGlO", long: logFlags}
 	return map[string]readSpec{
-		"status":        {flags: "sbzv", values: "u", long: "short branch porcelain? untracked-files? ignored? long show-stash ahead-behind no-ahead-behind no-renames verbose"},
-		"diff":          {flags: "pusgmcwbRazMCDrt", values: "USGl", long: diffFlags},
-		"log":           log,
-		"show":          log,
-		"rev-list":      log,
-		"whatchanged":   log,
-		"reflog":        log,
-		"diff-tree":     log,
-		"shortlog":      {flags: "sne", long: "summary numbered email all no-merges since= until="},
-		"blame":         {flags: "wCMeslftpcbn", values: "L", long: "porcelain line-porcelain date= since= show-email show-name show-number root abbrev= no-textconv"},
-		"annotate":      {flags: "l", values: "L", long: "no-textconv"},
-		"ls-files":      {flags: "cdmoistuzkv", values: "x", long: "others exclude-standard cached modified deleted stage error-unmatch full-name eol ignored exclude= directory unmerged"},
-		"ls-tree":       {flags: "rdtlz", long: "name-only name-status full-tree full-name long abbrev?"},
-		"rev-parse":     {flags: "q", long: "show-toplevel abbrev-ref? short? verify git-dir is-inside-work-tree is-bare-repository symbolic-full-name show-prefix show-cdup absolute-git-dir git-common-dir quiet all branches? tags? show-superproject-working-tree is-inside-git-dir is-shallow-repository"},
-		"describe":      {long: "tags always long abbrev= all match= exclude= contains first-parent exact-match candidates="},
-		"cat-file":      {flags: "tpse", long: "batch batch-check"},
-		"merge-base":    {flags: "a", long: "all is-ancestor fork-point octopus independent"},
-		"name-rev":      {long: "name-only tags refs= always"},
-		"show-ref":      {flags: "qsd", long: "heads tags branches verify hash? abbrev? quiet dereference"},
-		"for-each-ref":  {long: "format= sort= count= merged? no-merged? contains? points-at="},
-		"check-ignore":  {flags: "vnqz", long: "verbose non-matching quiet no-index"},
-		"grep":          {operands: program, flags: "nilLcwEFPGhHvIoqrWpa", values: "eABCm", scripted: "e", long: "line-number ignore-case name-only files-with-matches count word-regexp extended-regexp fixed-strings perl-regexp cached untracked no-index show-function function-context heading break color? no-color max-depth= context= only-matching and or not all-match exclude-standard"},
-		"count-objects": {flags: "vH"},
-		"var":           {},
-		"version":       {},
+		"status":           {flags: "sbz", values: "u", long: "short branch no-branch porcelain? untracked-files? ignored? long show-stash ahead-behind no-ahead-behind renames no-renames find-renames? null column? no-column ignore-submodules?"},
+		"diff":             {flags: "pusgmcwbRazMCDrtWB", values: "USGlO", long: diffFlags + " ignore-submodules?"},
+		"diff-index":       {flags: "pusgmcwbRazMCDrtWB", values: "USGlO", long: diffFlags + " ignore-submodules?"},
+		"diff-files":       {flags: "pusgmcwbRazMCDrtWBq", values: "USGlO", long: diffFlags + " ignore-submodules?"},
+		"log":              log,
+		"show":             log,
+		"rev-list":         log,
+		"whatchanged":      log,
+		"reflog":           log,
+		"diff-tree":        log,
+		"show-branch":      {operands: texts, flags: "ar", long: "all remotes current topics list more= sha1-name no-name"},
+		"cherry":           {flags: "v", long: "abbrev?"},
+		"shortlog":         {flags: "snec", long: "summary numbered email committer all no-merges merges since= until= after= before= author= group= format= branches? tags? remotes?"},
+		"blame":            {flags: "wCMeslftpcbnk", values: "L", long: "porcelain line-porcelain incremental date= since= show-email show-name show-number root abbrev= no-textconv ignore-rev= ignore-revs-file@ minimal color-lines color-by-age show-stats first-parent reverse"},
+		"annotate":         {flags: "l", values: "L", long: "no-textconv"},
+		"ls-files":         {flags: "cdmoistuzkvf", values: "xX", long: "others exclude-standard cached modified deleted stage error-unmatch full-name eol ignored exclude= exclude-from= exclude-per-directory= directory no-empty-directory unmerged killed resolve-undo abbrev? with-tree= deduplicate recurse-submodules format= debug sparse"},
+		"ls-tree":          {flags: "rdtlz", long: "name-only name-status object-only full-tree full-name long abbrev? format="},
+		"rev-parse":        {flags: "q", long: "show-toplevel abbrev-ref? short? verify git-dir is-inside-work-tree is-bare-repository symbolic-full-name symbolic show-prefix show-cdup absolute-git-dir git-common-dir quiet all branches? tags? remotes? glob= show-superproject-working-tree is-inside-git-dir is-shallow-repository git-path= local-env-vars default= since= until= show-object-format? path-format= revs-only no-revs flags no-flags disambiguate= not sq"},
+		"describe":         {long: "tags always long abbrev= all match= exclude= contains first-parent exact-match candidates="},
+		"cat-file":         {flags: "tpse", long: "batch batch-check batch? batch-check? batch-all-objects unordered follow-symlinks allow-unknown-type"},
+		"merge-base":       {flags: "a", long: "all is-ancestor fork-point octopus independent"},
+		"name-rev":         {long: "name-only tags refs= always all"},
+		"show-ref":         {flags: "qsd", long: "heads tags branches verify hash? abbrev? quiet dereference head exists"},
+		"check-attr":       {operands: texts, flags: "az", long: "all cached"},
+		"check-ref-format": {operands: texts, long: "branch normalize allow-onelevel"},
+		"fsck":             {operands: texts, flags: "v", long: "full no-dangling no-progress unreachable connectivity-only strict"},
+		"for-each-ref":     {long: "format= sort= count= merged? no-merged? contains? no-contains? points-at= color? ignore-case shell perl python tcl exclude= omit-empty"},
+		"check-ignore":     {flags: "vnqz", long: "verbose non-matching quiet no-index"},
+		"grep":             {operands: program, flags: "nilLcwEFPGhHvIoqrWpaz0123456789", values: "eABCmf", scripted: "e f", long: "line-number column full-name invert-match recursive no-recursive text basic-regexp null files-without-match quiet max-count= before-context= after-context= threads= ignore-case name-only files-with-matches count word-regexp extended-regexp fixed-strings perl-regexp cached untracked no-index show-function function-context heading break color? no-color max-depth= context= only-matching and or not all-match exclude-standard"},
+		"count-objects":    {flags: "vH"},
+		"var":              {},
+		"version":          {},
 	}
 })
 
@@ -66,22 +74,14 @@ func (c *command) gitRead() {
 		case "--no-pager", "-P", "--no-optional-locks":
 			continue
 		case "-c":
-			if i+1 < len(args) && args[i+1].one() && strings.Contains(args[i+1].text, "=") && slices.Contains(gitGuard, args[i+1].text) {
+			if i+1 < len(args) && args[i+1].one() && (harmlessSetting(args[i+1].text)) {
 				i++
 				continue
 			}
 		case "-C":
 			if i+1 < len(args) && args[i+1].one() && args[i+1].text != "" {
 				i++
-				var moved []string
-				for _, d := range dirs {
-					to := args[i].text
-					if !path.IsAbs(to) {
-						to = path.Join(d, to)
-					}
-					moved = append(moved, c.real(path.Clean(to)))
-				}
-				dirs = moved
+				dirs = c.moved(dirs, args[i].text)
 				continue
 			}
 		}
@@ -91,9 +91,16 @@ func (c *command) gitRead() {
 		c.opaque("git", "an option of `git` that can start another program")
 		return
 	}
-	name, sub := args[i].text, &command{c.analysis, c.node, c.at + i + 1, args[i:], dirs}
+	name, sub := args[i].text, &command{c.analysis, c.node, args[i:], dirs, c.touched, c.part}
 	if !sub.gitReads(name) {
 		return
+	}
+	switch name {
+	case "status", "diff", "diff-files", "diff-index", "blame", "annotate", "ls-files":
+		if !sub.unfiltered() {
+			c.opaque("git", "`git %s` passes files through a program that the repository's configuration names, or may do so", name)
+			return
+		}
 	}
 	c.add(effect.Exec, "git", "")
 	c.path(effect.Read, word{text: ".", known: true}, dirs, "`git "+name+"`")
@@ -101,17 +108,21 @@ func (c *command) gitRead() {
 }
 
 // gitGuard is what is put before the subcommand of every git command that is judged to read: no pager, no lock and
-// no refresh of the index, no file system monitor, no signature program.
-var gitGuard = []string{"--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "log.showSignature=false", "-c", "diff.autoRefreshIndex=false"}
+// no refresh of the index, no file system monitor, no signature program, no hooks, no format that starts one.
+var gitGuard = []string{"--no-pager", "--no-optional-locks", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "log.showSignature=false", "-c", "diff.autoRefreshIndex=false"}
+
+// gitGuards are further settings for some subcommands.
+var gitGuards = map[string][]string{
+	"log": {"-c", "format.pretty=medium", "-c", "diff.submodule=short"}, "show": {"-c", "format.pretty=medium", "-c", "diff.submodule=short"}, "whatchanged": {"-c", "format.pretty=medium", "-c", "diff.submodule=short"}, "reflog": {"-c", "format.pretty=medium"},
+	"stash": {"-c", "format.pretty=medium", "-c", "diff.submodule=short"}, "diff-tree": {"-c", "format.pretty=medium", "-c", "diff.submodule=short"}, "diff": {"-c", "diff.submodule=short"}, "diff-index": {"-c", "diff.submodule=short"}, "diff-files": {"-c", "diff.submodule=short"},
+	"status": {"-c", "status.submoduleSummary=false"}, "branch": {"-c", "branch.sort=refname"}, "tag": {"-c", "tag.sort=refname"},
+}
 
 // guard puts the options into the tree, unless they stand there already. sub is the index of the subcommand
 // among the words. What git was given last wins, but nothing in a line that reads can turn these on again.
 func (c *command) guard(sub int, name string) {
-	if c.inner || c.flat {
-		return // opaque as a whole, and not what will be printed
-	}
 	var before, after []string
-	for _, opt := range gitGuard {
+	for _, opt := range append(slices.Clone(gitGuard), gitGuards[name]...) {
 		if opt != "-c" && !c.has(c.words[:sub], opt) {
 			if strings.Contains(opt, "=") {
 				before = append(before, "-c")
@@ -119,32 +130,28 @@ func (c *command) guard(sub int, name string) {
 			before = append(before, opt)
 		}
 	}
-	var quiet []string
+	at := sub
 	switch name {
-	case "diff", "log", "show", "whatchanged", "diff-tree":
-		quiet = []string{"--no-ext-diff", "--no-textconv"}
+	case "diff", "log", "show", "whatchanged", "diff-tree", "diff-index", "diff-files":
+		after = []string{"--no-ext-diff", "--no-textconv"}
+	case "stash":
+		if sub+1 < len(c.words) && c.words[sub+1].text == "show" {
+			after, at = []string{"--no-ext-diff", "--no-textconv"}, sub+1
+		}
 	case "blame", "annotate":
-		quiet = []string{"--no-textconv"}
+		after = []string{"--no-textconv"}
 	}
-	for _, opt := range quiet {
-		if !c.has(c.words, opt) {
-			after = append(after, opt)
+	if name == "diff" || name == "status" || name == "diff-index" || name == "diff-files" {
+		if !c.hasPrefix(c.words, "--ignore-submodules") {
+			after = append(after, "--ignore-submodules=dirty")
 		}
 	}
-	if len(before)+len(after) == 0 {
+	after = slices.DeleteFunc(after, func(opt string) bool { return c.has(c.words, opt) })
+	if !c.inEnvironment("GIT_ALLOW_PROTOCOL=none") || !c.put(at, after...) {
 		return
 	}
-	pos := c.node.Args[0].Pos()
-	insert := func(at int, texts []string) {
-		var words []*syntax.Word
-		for _, s := range texts {
-			words = append(words, &syntax.Word{Parts: []syntax.WordPart{&syntax.Lit{ValuePos: pos, ValueEnd: pos, Value: s}}})
-		}
-		c.node.Args = slices.Insert(c.node.Args, at, words...)
-	}
-	insert(c.at+sub+1, after)
-	insert(c.at+1, before)
-	c.injected = true
+	c.put(0, before...)
+	*c.touched = true
 }
 
 // gitReads judges one subcommand; c.words[0] is it. What it refuses is marked opaque.
@@ -168,9 +175,36 @@ func (c *command) gitReads(name string) bool {
 		}
 	case "remote":
 		ok = len(rest) == 0 || len(rest) == 1 && (first == "-v" || first == "--verbose") || len(rest) == 2 && first == "get-url" && !rest[1].option()
-	case "stash", "worktree":
-		ok = first == "list" && (len(rest) == 1 || name == "worktree" && len(rest) == 2 && c.has(rest, "--porcelain"))
-		spec = readSpec{operands: texts, long: "porcelain"}
+	case "stash":
+		switch {
+		case first == "list":
+			spec, ok = readSpec{operands: texts, values: "n", long: "oneline date= max-count= format= pretty? stat? all"}, true
+		case first == "show":
+			spec, ok = readSpec{operands: texts, flags: "pu", long: "patch stat? name-only name-status numstat shortstat no-ext-diff no-textconv include-untracked only-untracked color? no-color"}, true
+		}
+	case "worktree":
+		ok = first == "list" && (len(rest) == 1 || len(rest) == 2 && c.has(rest, "--porcelain", "-v"))
+		spec = readSpec{operands: texts, flags: "v", long: "porcelain"}
+	case "notes":
+		ok = len(rest) == 0 || (first == "list" || first == "show") && len(rest) <= 2
+		spec = readSpec{operands: texts}
+	case "bisect":
+		ok = len(rest) == 1 && first == "log"
+		spec = readSpec{operands: texts}
+	case "symbolic-ref":
+		var operands int
+		for _, w := range rest {
+			if !w.option() {
+				operands++
+			}
+		}
+		ok = operands == 1 && !c.has(rest, "-d", "--delete")
+		spec = readSpec{operands: texts, flags: "q", long: "short quiet"}
+	case "submodule":
+		ok = len(rest) == 0 || first == "status" && (len(rest) == 1 || len(rest) == 2 && c.has(rest, "--recursive", "--cached"))
+		spec = readSpec{operands: texts, long: "recursive cached"}
+	case "lfs":
+		ok = false
 	case "reflog":
 		// With a patch it would start what the configuration names, and only "show" takes the options against that.
 		ok = (len(rest) == 0 || first == "show" || strings.HasPrefix(first, "-")) && !c.has(rest, "-p", "-u", "--patch")
@@ -188,10 +222,25 @@ func (c *command) gitReads(name string) bool {
 	if name == "remote" {
 		return true
 	}
-	if name == "log" || name == "show" || name == "rev-list" || name == "shortlog" || name == "for-each-ref" || name == "branch" || name == "tag" || name == "reflog" || name == "diff-tree" || name == "whatchanged" {
-		for _, w := range rest {
-			if w.known && (strings.Contains(w.text, "%G") || strings.Contains(w.text, "signature") && strings.Contains(w.text, "%(")) {
-				c.opaque("git", "a format of `git` that runs a signature program")
+	for i, w := range rest {
+		if !w.known && w.alts == nil && w.option() && !w.many {
+			continue // options() refuses it where it matters
+		}
+		if w.known && (strings.Contains(w.text, "%G") || strings.Contains(w.text, "signature") && (strings.Contains(w.text, "%(") || strings.HasPrefix(w.text, "--sort") || i > 0 && rest[i-1].text == "--sort")) {
+			c.opaque("git", "a format of `git` that runs a signature program")
+			return false
+		}
+		for _, opt := range []string{"--format", "--pretty"} {
+			value, has := strings.CutPrefix(w.text, opt+"=")
+			if !has && w.text == opt && opt == "--format" && i+1 < len(rest) {
+				value, has = rest[i+1].text, true
+				if !rest[i+1].one() {
+					value = "?"
+				}
+			}
+			if has && w.known && (name == "log" || name == "show" || name == "whatchanged" || name == "rev-list" || name == "reflog" || name == "stash" || name == "diff-tree" || name == "shortlog") &&
+				!strings.Contains(value, "%") && !strings.HasPrefix(value, "format:") && !strings.HasPrefix(value, "tformat:") && !words("oneline short medium full fuller reference email raw mboxrd")[value] && value != "" {
+				c.opaque("git", "a format of `git` by a name that the configuration may give")
 				return false
 			}
 		}
@@ -211,7 +260,7 @@ func (c *command) gitReads(name string) bool {
 		operands = operands[1:]
 	}
 	for _, w := range operands {
-		if w.many {
+		if w.many && w.option() {
 			c.opaque("git", "an argument of `git %s` could be an option", name)
 			return false
 		}
@@ -257,4 +306,49 @@ func (c *command) gitConfig(rest []word) bool {
 	}
 	c.opaque("git", "`git config` changes what git starts")
 	return false
+}
+
+// harmlessSetting says that a setting of git's on the command line changes only how it prints, or is one of our own.
+func harmlessSetting(s string) bool {
+	key, value, has := strings.Cut(s, "=")
+	if !has {
+		return false
+	}
+	if slices.Contains(gitGuard, s) {
+		return true
+	}
+	for _, more := range gitGuards {
+		if slices.Contains(more, s) {
+			return true
+		}
+	}
+	switch key := strings.ToLower(key); {
+	case key == "core.pager":
+		return value == "cat" || value == ""
+	case key == "core.quotepath", key == "core.abbrev", key == "log.date", key == "diff.renames", key == "diff.noprefix", key == "diff.context", key == "diff.algorithm", key == "core.precomposeunicode", key == "column.ui", key == "log.decorate", key == "log.follow", key == "grep.linenumber", key == "diff.renamelimit":
+		return true
+	default:
+		return strings.HasPrefix(key, "color.") || strings.HasPrefix(key, "advice.")
+	}
+}
+
+// unfiltered says that no configuration of the repository passes files through a program on their way into git: it reads
+// the configuration of the repository, and of its submodules, as it is now. What it cannot find out is not so.
+func (c *command) unfiltered() bool {
+	for _, dir := range c.dirs {
+		if dir == "" || strings.ContainsAny(dir, "*?[") {
+			return false
+		}
+		for d := dir; ; d = path.Dir(d) {
+			switch clean, found := unfilteredRepository(path.Join(d, ".git")); {
+			case !clean:
+				return false
+			case found || path.Dir(d) == d:
+			default:
+				continue
+			}
+			break
+		}
+	}
+	return true
 }

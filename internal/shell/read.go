@@ -2,10 +2,10 @@ package shell
 
 import (
 	"path"
-	"regexp"
-	"slices"
 	"strings"
 	"sync"
+
+	"mvdan.cc/sh/v3/syntax"
 
 	"belay/effect"
 )
@@ -62,9 +62,22 @@ var readers = sync.OnceValue(func() map[string]readSpec {
 		"uniq": {operands: onePath, flags: "cdDiuz", values: "fsw", long: "count repeated unique ignore-case zero-terminated skip-fields= skip-chars= check-chars= all-repeated? group?"},
 		"tree": {flags: "adflxnNqQCpsughDFvtcUriJXS", values: "LPI", long: "noreport dirsfirst filelimit= prune gitignore charset= filesfirst sort? si du ignore-case matchdirs metafirst"},
 		"file": {flags: "bhiILkNnprsv0", values: "FeP", long: "brief mime mime-type mime-encoding no-dereference dereference keep-going separator= extension"},
-		"tr":   {operands: texts, safe: true}, "echo": {operands: texts, safe: true}, "true": {operands: texts, safe: true}, "false": {operands: texts, safe: true}, ":": {operands: texts, safe: true},
-		"seq": {operands: texts, safe: true}, "expr": {operands: texts, safe: true}, "basename": {operands: texts, safe: true}, "dirname": {operands: texts, safe: true},
+		"tr":   {operands: texts, safe: true}, "true": {operands: texts, safe: true}, "false": {operands: texts, safe: true}, "echo": {operands: texts, safe: true},
+		"yes": {operands: texts, safe: true}, "seq": {operands: texts, safe: true}, "expr": {operands: texts, safe: true}, "basename": {operands: texts, safe: true}, "dirname": {operands: texts, safe: true},
 		"pwd": {operands: nothing, safe: true}, "uname": {operands: nothing, safe: true}, "whoami": {operands: nothing, safe: true}, "nproc": {operands: nothing, safe: true}, "arch": {operands: nothing, safe: true},
+		"fd":  {operands: program, flags: "HIusigaLp01lqF", values: "tedEScjo", long: "hidden no-ignore unrestricted case-sensitive ignore-case glob absolute-path follow full-path type= extension= max-depth= min-depth= exact-depth= exclude= size= changed-within= changed-before= color= max-results= and= print0 quiet fixed-strings list-details base-directory= strip-cwd-prefix? prune"},
+		"ag":  {operands: program, flags: "acDfFgHiLlnQrRsStuUvwz0", values: "ABCmGp", long: "ignore= ignore-case literal hidden nocolor nogroup noheading count files-with-matches files-without-matches word-regexp vimgrep depth= column numbers nonumbers unrestricted stats python js go"},
+		"bat": {flags: "pnAu", values: "lrHm", long: "plain number paging= style= color= language= line-range= highlight-line= theme= decorations= wrap= no-paging"},
+		"eza": {safe: true}, "exa": {safe: true}, "lsd": {safe: true}, "hexyl": {safe: true}, "tokei": {safe: true}, "diffstat": {flags: "lpkwv"}, "shellcheck": {safe: true, values: "sfeSoiP"},
+		"shuf": {flags: "erz", values: "ni", long: "echo input-range= head-count= repeat zero-terminated"}, "numfmt": {operands: texts, safe: true}, "factor": {operands: texts, safe: true}, "pr": {safe: true}, "tsort": {safe: true}, "look": {operands: program, safe: true},
+		"cal": {operands: texts, safe: true}, "tty": {operands: nothing, safe: true}, "logname": {operands: nothing, safe: true}, "users": {safe: true}, "who": {safe: true}, "w": {operands: texts, safe: true}, "last": {operands: texts, safe: true, files: "f"}, "lscpu": {operands: nothing, safe: true}, "lsblk": {operands: texts, safe: true}, "lsmod": {operands: nothing, safe: true}, "lspci": {operands: nothing, flags: "vnmkt"}, "lsusb": {operands: nothing, flags: "vt"},
+		"vmstat": {operands: texts, safe: true}, "iostat": {operands: texts, safe: true}, "pgrep": {operands: texts, safe: true}, "pidof": {operands: texts, safe: true}, "pstree": {operands: texts, safe: true}, "pmap": {operands: texts, safe: true}, "locale": {operands: texts, safe: true}, "getconf": {operands: texts, safe: true}, "pathchk": {operands: texts, safe: true}, "whereis": {operands: texts, safe: true}, "locate": {operands: texts, safe: true}, "sw_vers": {operands: texts, safe: true},
+		"top": {operands: nothing, flags: "bcHiS", values: "nduopw"}, "tput": {operands: texts, flags: "", values: "T"}, "dmesg": {operands: nothing, flags: "Txkr", values: "lf", long: "ctime level= facility= human nopager decode"}, "ss": {operands: texts, flags: "tulnpaeoimsx46hHw", long: "tcp udp listening numeric processes all summary"},
+		"journalctl": {operands: texts, flags: "nfkbrxeqam", values: "unptog", long: "no-pager since= until= unit= lines= output= priority= boot? user system reverse dmesg catalog quiet all user-unit= identifier= no-tail grep= list-boots disk-usage"},
+		"lsof":       {flags: "nPtlUaR", values: "puc"}, "netstat": {operands: nothing, flags: "antulpres"},
+		"iconv": {flags: "cl", values: "ft", long: "from-code= to-code= list"}, "zcat": {flags: "f"}, "bzcat": {flags: "f"}, "xzcat": {flags: "f"}, "zstdcat": {flags: "f"}, "zipinfo": {flags: "12smlvhtzTM"}, "nm": {flags: "aCDgnprSuU", long: "demangle? dynamic defined-only undefined-only extern-only numeric-sort print-size size-sort"}, "size": {flags: "ABtdox"}, "readelf": {flags: "ahldSsnrVWe", long: "headers file-header sections symbols dynamic notes wide program-headers"}, "objdump": {flags: "adDfhprRsStTxCw", values: "jM", long: "section= disassemble? demangle? no-show-raw-insn dynamic-syms syms private-headers"},
+		"gofmt": {flags: "lde"}, "dpkg": {operands: texts, flags: "lLsS", long: "list listfiles status search get-selections print-architecture"}, "dpkg-query": {operands: texts, flags: "lLsSW", values: "f", long: "list listfiles status search show showformat="}, "sysctl": {operands: texts, flags: "anNe"},
+		"shasum": {safe: true, values: "a"}, "md5": {safe: true},
 		"hostname": {operands: nothing, flags: "fsdiI"}, "id": {operands: texts, safe: true}, "groups": {operands: texts, safe: true}, "printenv": {operands: texts, safe: true},
 		"which": {operands: texts, safe: true}, "type": {operands: texts, safe: true}, "sleep": {operands: texts, safe: true}, "ps": {operands: texts, safe: true}, "uptime": {operands: nothing, flags: "ps"}, "free": {operands: nothing, flags: "bkmghtw"},
 	}
@@ -73,40 +86,21 @@ var readers = sync.OnceValue(func() map[string]readSpec {
 
 // read adds the effects of a command that only reads, and reports whether it is one.
 func (c *command) read(name string) bool {
-	switch name {
-	case "find":
-		c.find()
+	if special := specials()[name]; special != nil {
+		special(c)
 		return true
-	case "git":
-		c.gitRead()
+	}
+	if c.version(name) {
 		return true
-	case "sed":
-		c.sed()
-		return true
-	case "test", "[":
-		c.test(name)
-		return true
-	case "date":
-		c.date()
-		return true
-	case "printf":
-		c.printf()
-		return true
-	case "go":
-		c.goTool()
-		return true
-	case "python", "python3", "node", "gcc", "g++", "cc", "clang", "make", "ruby", "perl", "bash", "java":
-		if len(c.words) == 2 && c.words[1].one() && (c.words[1].text == "--version" || c.words[1].text == "-V" && strings.HasPrefix(name, "python")) {
-			c.add(effect.Exec, name, "it prints its version")
-			return true
-		}
-		return false
 	}
 	spec, ok := readers()[name]
 	if !ok {
 		return false
 	}
 	c.add(effect.Exec, name, "")
+	if !spec.safe && versionOnly(c.words[1:]) {
+		return true
+	}
 	operands, scripted, ok := c.options(name, spec)
 	if !ok {
 		return true
@@ -155,6 +149,10 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 		w := args[i]
 		switch {
 		case !w.option() || w.one() && w.text == "-":
+			operands = append(operands, w)
+			continue
+		case w.glob && !spec.safe && spec.operands != nothing && c.dotted(w):
+			w.text = "./" + w.text
 			operands = append(operands, w)
 			continue
 		case !w.known || w.glob:
@@ -228,6 +226,21 @@ func (c *command) options(name string, spec readSpec) (operands []word, scripted
 	return operands, scripted, true
 }
 
+// dotted puts ./ before a pattern in the tree, so that no name that it matches can be an option.
+func (c *command) dotted(w word) bool {
+	if c.inner || w.arg < 0 || *c.touched || dashed(w.text, false) {
+		return false
+	}
+	parts := c.node.Args[w.arg].Parts
+	lit, ok := parts[0].(*syntax.Lit)
+	if !ok || lit.Value == "" || strings.IndexByte("*?[", lit.Value[0]) < 0 {
+		return false
+	}
+	lit.Value = "./" + lit.Value
+	c.injected = true
+	return true
+}
+
 // valueOrOperand says that a word behind an option is harmless whether the program takes it as the option's value or, where
 // the value is optional, as a word of its own.
 func valueOrOperand(w word) bool {
@@ -235,9 +248,6 @@ func valueOrOperand(w word) bool {
 }
 
 func (c *command) operands(name string, spec readSpec, operands []word, scripted bool) {
-	if name == "jq" && slices.ContainsFunc(c.words, func(w word) bool { return moduleWord.MatchString(w.text) }) {
-		c.opaque(name, "a program of `jq` that reads other files or the environment")
-	}
 	switch spec.operands {
 	case texts:
 		for _, w := range operands {
@@ -253,9 +263,7 @@ func (c *command) operands(name string, spec readSpec, operands []word, scripted
 		return
 	case program:
 		if !scripted && len(operands) > 0 {
-			if w := operands[0]; name == "jq" && !w.one() {
-				c.opaque(name, "the program of `jq` is known only when it runs")
-			} else if w.many && !spec.safe || w.glob && !spec.safe {
+			if w := operands[0]; w.many && !spec.safe || w.glob && !spec.safe {
 				c.opaque(name, "the pattern of `%s` is known only when it runs", name)
 			}
 			operands = operands[1:]
@@ -273,6 +281,9 @@ func (c *command) operands(name string, spec readSpec, operands []word, scripted
 		if w.one() && w.text == "-" {
 			continue
 		}
+		if expandsFiles[name] && (!w.known || w.text == "" || strings.IndexByte("@*?[", w.text[0]) >= 0) {
+			c.opaque(name, "an operand of `%s` that begins with @ is a file of options", name)
+		}
 		c.path(effect.Read, w, c.dirs, "`"+name+"`")
 	}
 	if len(operands) == 0 {
@@ -287,6 +298,9 @@ func (c *command) operands(name string, spec readSpec, operands []word, scripted
 	}
 }
 
+// expandsFiles are the commands that read more options from an operand @file.
+var expandsFiles = set("nm size readelf objdump")
+
 func (c *command) recursiveGrep() bool {
 	for _, w := range c.words[1:] {
 		if strings.HasPrefix(w.text, "-") && strings.ContainsAny(w.text, "rR") {
@@ -295,5 +309,3 @@ func (c *command) recursiveGrep() bool {
 	}
 	return false
 }
-
-var moduleWord = regexp.MustCompile(`\b(import|include|input_filename|env)\b|\$ENV|\$__prog`)

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 
@@ -21,7 +22,8 @@ type Program struct {
 	// judged is what runs. Reads by git carry options here that switch off what its configuration could start.
 	Text    string
 	Effects effect.Set
-	Summary string // one line for a person
+	Parts   []effect.Command // its simple commands, as they are written
+	Summary string           // one line for a person
 }
 
 // Reads says that the line does nothing but read and start programs that only read.
@@ -50,13 +52,25 @@ const MaxLine = 64 << 10
 const maxDepth = 100
 
 // Analyze parses a line as bash and says what it would do when run in place.Dir. The error is *Unreadable.
-func Analyze(line string, place tool.Place) (Program, error) {
+func Analyze(line string, place tool.Place) (p Program, err error) {
+	// The parser is not ours and a line may come from anywhere: what it cannot read is refused, whatever happens.
+	defer func() {
+		if v := recover(); v != nil {
+			p, err = Program{}, &Unreadable{fmt.Sprintf("reading it failed: %v", v), "Write it more simply, or put it into a script file."}
+		}
+	}()
 	tree, text, err := reprint(line)
 	if err != nil {
 		return Program{}, err
 	}
-	a := &analysis{place: place}
+	if strings.Count(text, "|") > maxPipes {
+		return Program{}, tooMuch
+	}
+	a := &analysis{place: place, text: text}
 	a.stmts(tree.Stmts, []string{place.Dir})
+	if a.steps > maxSteps || a.vars != nil && len(a.vars.of) > maxVars {
+		return Program{}, tooMuch
+	}
 	if a.injected {
 		// The options that were put in are text of our own; it must survive the same round trip.
 		text, err = printed(tree)
@@ -67,8 +81,17 @@ func Analyze(line string, place tool.Place) (Program, error) {
 			return Program{}, err
 		}
 	}
-	return Program{Text: text, Effects: a.effects, Summary: summary(text)}, nil
+	return Program{Text: text, Effects: a.effects, Parts: a.parts, Summary: summary(text)}, nil
 }
+
+// What is followed in one line is bounded, so that none takes long: loops and functions can make a short line do much.
+const (
+	maxSteps = 4000 // statements read, each as often as it is followed
+	maxVars  = 200
+	maxPipes = 400
+)
+
+var tooMuch = &Unreadable{"it does too much to be followed", "Write several lines, or put it into a script file."}
 
 // POSIX says whether a plain sh reads the text as bash does, for machines that have no bash.
 func POSIX(text string) error {
@@ -94,6 +117,9 @@ func reprint(line string) (*syntax.File, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	if text == line {
+		return first, text, nil // it is printed as it was written, so that parsing it again gives the same
+	}
 	return stable(text)
 }
 
@@ -113,11 +139,19 @@ func stable(text string) (*syntax.File, string, error) {
 	return tree, text, nil
 }
 
+// A parser and a printer hold buffers that are worth keeping.
+var (
+	parsers  = sync.Pool{New: func() any { return syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(false)) }}
+	printers = sync.Pool{New: func() any { return syntax.NewPrinter() }}
+)
+
 func parse(text string) (*syntax.File, error) {
 	if deep(text) {
 		return nil, &Unreadable{fmt.Sprintf("it is nested more than %d levels deep", maxDepth), "Write it more simply, or put it into a script file."}
 	}
-	tree, err := syntax.NewParser(syntax.Variant(syntax.LangBash), syntax.KeepComments(false)).Parse(strings.NewReader(text), "")
+	parser := parsers.Get().(*syntax.Parser)
+	tree, err := parser.Parse(strings.NewReader(text), "")
+	parsers.Put(parser)
 	if err != nil {
 		var perr syntax.ParseError
 		if errors.As(err, &perr) {
@@ -130,7 +164,10 @@ func parse(text string) (*syntax.File, error) {
 
 func printed(tree *syntax.File) (string, error) {
 	var b bytes.Buffer
-	if err := syntax.NewPrinter().Print(&b, tree); err != nil {
+	printer := printers.Get().(*syntax.Printer)
+	err := printer.Print(&b, tree)
+	printers.Put(printer)
+	if err != nil {
 		return "", &Unreadable{"it cannot be re-printed: " + err.Error(), "Write it more simply, or put it into a script file."}
 	}
 	if b.Len() > MaxLine {

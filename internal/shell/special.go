@@ -4,6 +4,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 
 	"belay/effect"
 )
@@ -16,17 +17,23 @@ func (c *command) find() {
 	values := words(`-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -maxdepth -mindepth -mtime -mmin -atime -amin -ctime -cmin
 		-newer -anewer -cnewer -newermt -newerct -perm -user -group -uid -gid -links -inum -samefile -lname -ilname -fstype -used -printf`)
 	args := c.words[1:]
-	roots := 0
+	roots, tests := 0, false
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		switch {
+		case !w.known && !w.option() && !w.many && roots == i:
+			roots = i + 1
+			c.path(effect.Read, w, c.dirs, "`find`")
 		case !w.known || w.glob && (w.option() || i > 0 && !inRoots(args[:i])):
 			c.opaque("find", "an argument of `find` could be an action")
 		case !w.glob && flags[w.text]:
 		case !w.glob && values[w.text]:
-			if i++; i < len(args) && !args[i].known {
+			tests = true
+			if i++; i < len(args) && !args[i].known && !args[i].many {
+				// One word stays the value, whatever it is.
+			} else if i < len(args) && !args[i].known {
 				c.opaque("find", "the value of %s is known only when it runs", w.text)
-			} else if i < len(args) && strings.HasPrefix(args[i].text, "-") && !signed.MatchString(args[i].text) {
+			} else if i < len(args) && strings.HasPrefix(args[i].text, "-") && !signed().MatchString(args[i].text) && w.text != "-perm" {
 				c.opaque("find", "the value of %s looks like an action", w.text)
 			} else if i < len(args) && args[i].glob {
 				// The shell would expand it to names, and the second of them would be a new argument.
@@ -35,16 +42,36 @@ func (c *command) find() {
 		case strings.HasPrefix(w.text, "-"):
 			switch w.text {
 			case "-exec", "-execdir", "-ok", "-okdir":
-				c.opaque("find", "`find %s` runs another command", w.text)
-				c.scan(args[i+1:])
-				return
+				if strings.HasPrefix(w.text, "-ok") {
+					c.opaque("find", "`find %s` asks a person", w.text)
+				}
+				end := i + 1
+				for end < len(args) && !(args[end].one() && (args[end].text == ";" || args[end].text == "+" && args[end-1].text == "{}")) {
+					end++
+				}
+				if end >= len(args) || end == i+1 {
+					c.opaque("find", "`find %s` without an end", w.text)
+					c.scan(args[i+1:])
+					return
+				}
+				c.found(args[i+1:end], args[:roots], strings.HasSuffix(w.text, "dir"))
+				i = end
+				continue
 			case "-delete":
-				c.opaque("find", "`find -delete` deletes what it finds")
 				for _, r := range args[:max(roots, 0)] {
+					if tests && r.one() {
+						r = word{text: r.text + "/**", known: true, glob: true}
+					}
 					c.path(effect.Delete, r, c.dirs, "`find -delete`")
 				}
 				if roots == 0 {
 					c.path(effect.Delete, word{text: "./**", known: true, glob: true}, c.dirs, "`find -delete`")
+				}
+				continue
+			case "-fprint", "-fprint0", "-fls", "-fprintf":
+				c.opaque("find", "%s of `find` writes a file", w.text)
+				if i+1 < len(args) {
+					c.path(effect.Write, args[i+1], c.dirs, "`find "+w.text+"`")
 				}
 			default:
 				c.opaque("find", "%s of `find` is not known to be harmless", clip(w.text))
@@ -60,7 +87,36 @@ func (c *command) find() {
 	}
 }
 
-var signed = regexp.MustCompile(`^-[0-9]+[a-zA-Z]*$`)
+// found reads the command that find starts for what it finds.
+func (c *command) found(words, roots []word, dir bool) {
+	head := "./"
+	if !dir {
+		for _, r := range roots {
+			if r.option() || r.known && r.text == "" || !r.known && r.head == "" && r.alts == nil {
+				head = ""
+			} else if r.one() {
+				head = r.text
+			}
+		}
+	}
+	dirs := c.dirs
+	if dir {
+		dirs = []string{""}
+	}
+	inner := append([]word(nil), words...)
+	for k, w := range inner {
+		if w.known && strings.Contains(w.text, "{}") {
+			before, _, _ := strings.Cut(w.text, "{}")
+			inner[k] = word{head: before + head, arg: -1}
+		}
+	}
+	if inner[0].one() && shellBuiltins()[inner[0].text] && !outside[inner[0].text] {
+		c.opaque("find", "`%s` is the shell's own: outside of it anything may have that name", clip(inner[0].text))
+	}
+	c.subIn(inner, dirs)
+}
+
+var signed = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-[0-9]+[a-zA-Z]*$`) })
 
 // inRoots says that no test or action of find has begun.
 func inRoots(args []word) bool {
@@ -72,16 +128,10 @@ func inRoots(args []word) bool {
 	return true
 }
 
-var (
-	sedPrint = regexp.MustCompile(`^ *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *(; *(([0-9]+|\$)(,\+?([0-9]+|\$))?)?!?[pqd=] *)*;? *$`)
-	sedFlags = regexp.MustCompile(`^[gIip0-9]*$`)
-	sedMatch = regexp.MustCompile(`^/[^/\\\n\[]*/(,/[^/\\\n\[]*/)?!?[pd] *$`)
-)
-
-// sed accepts scripts of addresses with p, q, d and =, /text/ with p and d, and one plain substitution.
+// sed accepts scripts that sedReads can read to the end.
 func (c *command) sed() {
 	c.add(effect.Exec, "sed", "")
-	operands, scripted, ok := c.options("sed", readSpec{flags: "nErsuz", values: "e", long: "quiet silent regexp-extended expression= unbuffered", scripted: "e expression"})
+	operands, scripted, ok := c.options("sed", readSpec{flags: "nErsuz", values: "el", long: "quiet silent regexp-extended expression= unbuffered null-data separate posix", scripted: "e expression"})
 	if !ok {
 		return
 	}
@@ -121,16 +171,12 @@ func (c *command) sed() {
 	}
 }
 
-func sedReads(script string) bool {
-	if sedPrint.MatchString(script) || sedMatch.MatchString(script) {
-		return true
+// looks adds that a command looks whether a path is there, which shows no more than its folder does.
+func (a *analysis) looks(w word, dirs []string, why string) {
+	if w.one() && w.text != "" {
+		w.text = path.Dir(path.Clean(w.text))
 	}
-	if len(script) < 4 || script[0] != 's' || strings.IndexByte("/|,#@:", script[1]) < 0 || strings.ContainsAny(script, "\n") {
-		return false
-	}
-	// Exactly three delimiters: no reading of brackets or backslashes can find another command in it.
-	parts := strings.Split(script[1:], script[1:2])
-	return len(parts) == 4 && sedFlags.MatchString(parts[3])
+	a.path(effect.Read, w, dirs, why)
 }
 
 // test refuses what evaluates an array subscript, which can run a command.
@@ -144,7 +190,7 @@ func (c *command) test(name string) {
 		case w.known && (w.text == "-v" || w.text == "-R" || strings.Contains(w.text, "[") || strings.Contains(w.text, "]") && !last):
 			c.opaque(name, "`%s` with a variable's name or a subscript", name)
 		case w.known && strings.ContainsAny(w.text, "/."):
-			c.path(effect.Read, w, c.dirs, "`test`")
+			c.looks(w, c.dirs, "`test`")
 		}
 	}
 }
@@ -162,6 +208,8 @@ func (c *command) date() {
 	}
 }
 
+var assigns = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`%[^a-zA-Z%]*[hlLjztq]*n`) })
+
 func (c *command) printf() {
 	c.add(effect.Exec, "printf", "")
 	args := c.words[1:]
@@ -171,22 +219,13 @@ func (c *command) printf() {
 	if len(args) > 0 && args[0].option() {
 		c.opaque("printf", "the first argument of `printf` could be -v, which assigns a variable")
 	}
+	// %n assigns the variable that an argument names.
+	if len(args) > 1 && (!args[0].known || strings.Contains(args[0].text, "%") && assigns().MatchString(args[0].text)) {
+		c.opaque("printf", "a format of `printf` that may assign a variable")
+	}
 	for _, w := range args {
 		if w.glob && strings.Contains(w.text, "/") {
 			c.path(effect.Read, word{text: path.Dir(w.text), known: true}, c.dirs, "a pattern lists it")
 		}
 	}
-}
-
-func (c *command) goTool() {
-	args := c.words[1:]
-	ok := len(args) > 0 && args[0].one() && (args[0].text == "version" && len(args) == 1 || args[0].text == "env")
-	for _, w := range args[min(1, len(args)):] {
-		ok = ok && w.one() && (!w.option() || w.text == "-json" || w.text == "-changed") && !strings.Contains(w.text, "=")
-	}
-	if !ok {
-		c.opaque("go", "`go` compiles and runs programs")
-		return
-	}
-	c.add(effect.Exec, "go", "it prints its version or environment")
 }

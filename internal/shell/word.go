@@ -1,6 +1,8 @@
 package shell
 
 import (
+	"slices"
+	"strconv"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -8,98 +10,342 @@ import (
 
 // word is what is known of one word of a command before it is expanded.
 type word struct {
-	text  string // its value, or the pattern when glob
-	known bool   // text is known; it is one word unless glob
-	glob  bool   // a pattern: any number of file names
-	many  bool   // unknown, and may become several words
-	why   string // a part that can change what runs; it makes the line opaque
+	text  string   // its value, or the pattern when glob
+	known bool     // text is known; it is one word unless glob
+	glob  bool     // a pattern: any number of file names
+	many  bool     // unknown, and may become several words
+	alts  []string // of an unknown word: all it can be, each a value or a pattern; nil when that is not known
+	head  string   // of an unknown word that stays one: how it begins
+	tame  bool     // unknown, but nothing it becomes begins with a dash or names a device: an object or a branch of git
+	outer bool     // unknown, but it comes from the environment that the line was given
+	arg   int      // where it stands in the tree's command; -1 when it does not
 }
+
+func literal(text string) word { return word{text: text, known: true, arg: -1} }
 
 // option says that the word may be taken for an option.
 func (w word) option() bool {
-	if w.known {
-		return strings.HasPrefix(w.text, "-") || w.glob && strings.IndexAny(w.text, "*?[") == 0
+	switch {
+	case w.known:
+		return dashed(w.text, w.glob)
+	case w.tame:
+		return false
+	case w.many && w.alts == nil:
+		return true
+	case w.alts != nil:
+		for _, a := range w.alts {
+			if dashed(a, true) {
+				return true
+			}
+		}
+		return false
 	}
-	return true
+	return w.head == "" || dashed(w.head, false)
+}
+
+func dashed(text string, glob bool) bool {
+	return strings.HasPrefix(text, "-") || glob && strings.IndexAny(text, "*?[") == 0
 }
 
 // one says that the word is known to be exactly one word.
 func (w word) one() bool { return w.known && !w.glob }
 
-// reader turns syntax words into words.
-type reader struct {
-	home string
-	pwd  string // "" when it is not certain
+// maxAlts bounds how many values a word is followed with.
+const maxAlts = 16
+
+// builder puts a word together from its parts.
+type builder struct {
+	texts   []string // what it can be so far
+	unknown bool
+	glob    bool
+	many    bool
+	number  bool // it is an arithmetic expansion or digits, and nothing else
+	head    string
+	tame    bool
+	outer   bool
 }
 
-func (r reader) word(w *syntax.Word) word {
-	out := word{known: true}
-	var text strings.Builder
+func (b *builder) add(text string) {
+	if b.unknown {
+		b.tame = b.tame && !strings.HasPrefix(text, "-") && !strings.HasPrefix(text, "/")
+		return
+	}
+	for i := range b.texts {
+		b.texts[i] += text
+	}
+}
+
+func (b *builder) lose(many bool) {
+	if !b.unknown && len(b.texts) == 1 && !b.glob {
+		b.head = b.texts[0]
+	}
+	b.unknown, b.tame, b.outer = true, false, false
+	b.many = b.many || many
+}
+
+// loseTame loses the text to something that begins neither with a dash nor with a slash.
+func (b *builder) loseTame(many bool) {
+	first := !b.unknown && len(b.texts) == 1 && b.texts[0] == ""
+	b.lose(many)
+	b.tame = first
+}
+
+// loseOuter loses the text to a variable that the line does not set.
+func (b *builder) loseOuter(many bool) {
+	outer := !b.unknown || b.outer
+	b.lose(many)
+	b.outer = outer
+}
+
+func (b *builder) choose(alts []string) {
+	if b.unknown {
+		return
+	}
+	if len(alts)*len(b.texts) > maxAlts {
+		b.lose(true)
+		return
+	}
+	var out []string
+	for _, t := range b.texts {
+		for _, a := range alts {
+			out = append(out, t+a)
+		}
+	}
+	b.texts = out
+}
+
+func (b *builder) word() word {
+	switch {
+	case b.unknown && b.many:
+		return word{many: true, tame: b.tame, outer: b.outer, arg: -1}
+	case b.unknown:
+		return word{head: b.head, tame: b.tame, outer: b.outer, arg: -1}
+	case len(b.texts) != 1:
+		return word{alts: b.texts, many: b.many, arg: -1}
+	}
+	return word{text: b.texts[0], known: true, glob: b.glob, arg: -1}
+}
+
+// word reads one word and adds the effects of what is substituted in it.
+func (a *analysis) word(w *syntax.Word, dirs []string) word {
+	out, _ := a.expand(w, dirs, false)
+	return out
+}
+
+// expand reads a word; number says that it can be nothing but a decimal number. In an assignment words are not split.
+func (a *analysis) expand(w *syntax.Word, dirs []string, assigned bool) (out word, number bool) {
+	if len(w.Parts) == 1 {
+		if lit, ok := w.Parts[0].(*syntax.Lit); ok && plain(lit.Value) {
+			return literal(lit.Value), lit.Value != "" && strings.Trim(lit.Value, "0123456789") == ""
+		}
+	}
+	b := &builder{texts: []string{""}, number: true}
 	for i, part := range w.Parts {
 		switch part := part.(type) {
 		case *syntax.Lit:
-			r.lit(&out, &text, part.Value, i == 0, len(w.Parts) > 1)
+			a.lit(b, part.Value, i == 0, len(w.Parts) > 1, assigned)
 		case *syntax.SglQuoted:
-			if part.Dollar {
-				value, ok := ansiC(part.Value)
-				if !ok {
-					out.fail("a $'…' string with escapes that are not read here")
-				}
-				text.WriteString(value)
+			b.number = b.number && part.Value != "" && strings.Trim(part.Value, "0123456789") == ""
+			if !part.Dollar {
+				b.add(part.Value)
+			} else if value, ok := ansiC(part.Value); ok {
+				b.add(value)
 			} else {
-				text.WriteString(part.Value)
+				b.lose(false)
 			}
 		case *syntax.DblQuoted:
 			if part.Dollar {
-				out.fail(`a translated $"…" string`)
+				a.opaque("", `a translated $"…" string`)
+				b.lose(false)
+			}
+			if len(part.Parts) == 0 {
+				b.number = false
 			}
 			for _, inner := range part.Parts {
-				switch inner := inner.(type) {
-				case *syntax.Lit:
-					text.WriteString(unescapeQuoted(inner.Value))
-				case *syntax.ParamExp:
-					r.param(&out, &text, inner, true)
-				default:
-					out.fail(partName(inner))
+				if lit, ok := inner.(*syntax.Lit); ok {
+					text := unescapeQuoted(lit.Value)
+					b.number = b.number && text != "" && strings.Trim(text, "0123456789") == ""
+					b.add(text)
+				} else {
+					a.substituted(b, inner, dirs, true)
 				}
 			}
-		case *syntax.ParamExp:
-			r.param(&out, &text, part, false)
 		default:
-			out.fail(partName(part))
+			a.substituted(b, part, dirs, assigned)
 		}
 	}
-	out.text = text.String()
-	if !out.known {
-		out.glob = false
+	if len(w.Parts) == 0 {
+		b.number = false
+	}
+	return b.word(), b.number
+}
+
+// plain says that an unquoted text is its own value.
+func plain(s string) bool {
+	for i := 0; i < len(s); i++ {
+		switch s[i] {
+		case '\\', '*', '?', '[', '~', '{', '=':
+			return false
+		}
+	}
+	return true
+}
+
+// substituted reads a part that the shell replaces.
+func (a *analysis) substituted(b *builder, part syntax.WordPart, dirs []string, quoted bool) {
+	switch part := part.(type) {
+	case *syntax.ParamExp:
+		a.param(b, part, dirs, quoted)
+	case *syntax.CmdSubst:
+		if part.TempFile || part.ReplyVar {
+			a.opaque("", "a substitution that runs in the shell itself")
+		}
+		a.inSubshell(func() { a.stmts(part.Stmts, dirs) })
+		if !countsLines(part) {
+			b.number = false
+		}
+		if namesObject(part) {
+			b.loseTame(!quoted)
+		} else {
+			b.lose(!quoted)
+		}
+	case *syntax.ArithmExp:
+		a.arith(part.X, dirs)
+		b.lose(false) // it may be negative
+	case *syntax.ProcSubst:
+		a.inSubshell(func() { a.stmts(part.Stmts, dirs) })
+		b.number = false
+		b.add("/dev/fd/63")
+	case *syntax.ExtGlob:
+		// The pattern holds no expansions that the parser tells apart: anything that could be one counts.
+		if strings.ContainsAny(part.Pattern.Value, "$`") {
+			a.opaque("", "an extended glob with an expansion")
+		}
+		b.number = false
+		b.lose(true)
+	default:
+		a.opaque("", "an expansion that is not read here")
+		b.lose(true)
+	}
+}
+
+// namesObject says that a substitution prints nothing but names of git's objects, branches or tags, none of which begins
+// with a dash.
+func namesObject(s *syntax.CmdSubst) bool {
+	if len(s.Stmts) != 1 {
+		return false
+	}
+	call, ok := s.Stmts[0].Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) < 2 || len(call.Assigns) > 0 && call.Assigns[0].Name.Value != "GIT_ALLOW_PROTOCOL" {
+		return false
+	}
+	var args []string
+	for _, w := range call.Args {
+		lit := ""
+		for _, p := range w.Parts {
+			switch p := p.(type) {
+			case *syntax.Lit:
+				lit += p.Value
+			case *syntax.SglQuoted:
+				lit += p.Value
+			default:
+				lit += "?"
+			}
+		}
+		args = append(args, lit)
+	}
+	if args[0] != "git" {
+		return false
+	}
+	sub := gitSub(literals(args[1:]))
+	at := 1
+	for at < len(args) && args[at] != sub {
+		at++
+	}
+	if sub == "" || at >= len(args) {
+		return false
+	}
+	for _, a := range args[at+1:] {
+		if !strings.HasPrefix(a, "-") {
+			continue
+		}
+		switch {
+		case sub == "rev-parse" && (a == "--short" || a == "--verify" || a == "-q" || a == "--abbrev-ref"), sub == "describe" && (a == "--tags" || a == "--abbrev=0" || a == "--always"),
+			sub == "branch" && (a == "--show-current" || a == "--format=%(refname:short)" || a == "--format=%(refname)"), sub == "symbolic-ref" && (a == "--short" || a == "-q"), sub == "merge-base" && a == "--fork-point":
+		default:
+			return false
+		}
+	}
+	switch sub {
+	case "rev-parse", "merge-base", "describe", "symbolic-ref":
+		return true
+	case "branch":
+		return slices.Contains(args, "--show-current") || slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--format=") })
+	}
+	return false
+}
+
+func literals(texts []string) []word {
+	var out []word
+	for _, t := range texts {
+		out = append(out, literal(t))
 	}
 	return out
 }
 
-func (w *word) fail(why string) {
-	if w.why == "" {
-		w.why = why
+// countsLines says that a substitution prints one number: its last command is wc with one count and no file.
+func countsLines(s *syntax.CmdSubst) bool {
+	if len(s.Stmts) != 1 {
+		return false
 	}
-	w.known, w.many = false, true
+	st := s.Stmts[0]
+	for {
+		pipe, ok := st.Cmd.(*syntax.BinaryCmd)
+		if !ok || pipe.Op != syntax.Pipe {
+			break
+		}
+		st = pipe.Y
+	}
+	call, ok := st.Cmd.(*syntax.CallExpr)
+	if !ok || len(call.Args) != 2 || call.Args[0].Lit() != "wc" {
+		return false
+	}
+	opt := call.Args[1].Lit()
+	return opt == "-l" || opt == "-c" || opt == "-w" || opt == "-m"
 }
 
 // lit reads an unquoted part: backslashes, a leading tilde, globs and braces.
-func (r reader) lit(out *word, text *strings.Builder, value string, first, more bool) {
+func (a *analysis) lit(b *builder, value string, first, more, assigned bool) {
+	b.number = b.number && value != "" && strings.Trim(value, "0123456789") == ""
 	if first && strings.HasPrefix(value, "~") {
 		user, _, slash := strings.Cut(value[1:], "/")
-		if user != "" || r.home == "" || !slash && more {
-			out.fail("a tilde that names another folder")
+		if user != "" || a.place.Home == "" || !slash && more {
+			b.lose(false)
 		} else {
-			text.WriteString(r.home)
+			b.add(a.place.Home)
 			value = value[1:]
 		}
 	}
-	if brace := strings.IndexByte(value, '{'); brace >= 0 && value != "{}" {
+	if strings.Contains(value, "=~") || strings.Contains(value, ":~") {
+		b.lose(false)
+	}
+	if brace := strings.IndexByte(value, '{'); brace >= 0 && value != "{}" && !assigned {
+		if alts, ok := braces(value); ok && !more {
+			b.glob = strings.ContainsAny(value, "*?[")
+			b.choose(alts)
+			b.many = true
+			return
+		}
 		// A brace expansion may also be spread over quoted parts; anything that could be one counts.
 		if more || strings.Contains(value[brace:], ",") || strings.Contains(value[brace:], "..") {
-			out.fail("a brace expansion")
+			b.lose(true)
 		}
 	}
+	if !strings.ContainsAny(value, `\*?[`) {
+		b.add(value)
+		return
+	}
+	var text strings.Builder
 	for i := 0; i < len(value); i++ {
 		switch c := value[i]; c {
 		case '\\':
@@ -107,44 +353,50 @@ func (r reader) lit(out *word, text *strings.Builder, value string, first, more 
 				text.WriteByte(value[i])
 			}
 		case '*', '?', '[':
-			if c == '[' && value == "[" && !more {
-				text.WriteByte(c)
-				continue
+			if !(c == '[' && value == "[" && !more) && !assigned {
+				b.glob = true
 			}
-			out.glob = true
 			text.WriteByte(c)
 		default:
 			text.WriteByte(c)
 		}
 	}
+	b.add(text.String())
+	if b.glob && len(b.texts) > 1 {
+		b.many = true
+	}
 }
 
-// param reads a parameter expansion. Only the plain forms cannot change what runs; a few values are known.
-func (r reader) param(out *word, text *strings.Builder, p *syntax.ParamExp, quoted bool) {
-	plain := p.Param != nil && p.Flags == nil && !p.Excl && !p.Width && !p.IsSet && p.NestedParam == nil && p.Index == nil &&
-		p.Modifiers == nil && p.Slice == nil && p.Repl == nil && p.Names == 0 && p.Exp == nil
-	if !plain {
-		out.fail("a parameter expansion with an operator")
-		return
+// braces expands one simple group of alternatives or one range, in a text without quotes.
+func braces(s string) ([]string, bool) {
+	open, end := strings.IndexByte(s, '{'), strings.IndexByte(s, '}')
+	if end < open || strings.Count(s, "{") != 1 || strings.Count(s, "}") != 1 || strings.ContainsAny(s, "\\'\"$`") {
+		return nil, false
 	}
-	if !p.Length {
-		switch {
-		case p.Param.Value == "HOME" && r.home != "" && safeValue(r.home):
-			text.WriteString(r.home)
-			return
-		case p.Param.Value == "PWD" && r.pwd != "" && safeValue(r.pwd):
-			text.WriteString(r.pwd)
-			return
+	before, inner, after := s[:open], s[open+1:end], s[end+1:]
+	var out []string
+	if from, to, ok := strings.Cut(inner, ".."); ok {
+		x, err1 := strconv.Atoi(from)
+		y, err2 := strconv.Atoi(to)
+		if err1 != nil || err2 != nil || x < 0 || x > y || y-x >= maxAlts || len(from) != len(strconv.Itoa(x)) || len(to) != len(strconv.Itoa(y)) {
+			return nil, false
 		}
+		for i := x; i <= y; i++ {
+			out = append(out, before+strconv.Itoa(i)+after)
+		}
+		return out, true
 	}
-	out.known = false
-	if !quoted || p.Param.Value == "@" || p.Param.Value == "*" {
-		out.many = true
+	if !strings.Contains(inner, ",") {
+		return nil, false
 	}
+	for _, alt := range strings.Split(inner, ",") {
+		out = append(out, before+alt+after)
+	}
+	return out, len(out) <= maxAlts
 }
 
 // safeValue says that a value stays one word without globs even where it is not quoted.
-func safeValue(s string) bool { return !strings.ContainsAny(s, " \t\n*?[\\") }
+func safeValue(s string) bool { return s != "" && !strings.ContainsAny(s, " \t\n*?[\\") }
 
 func unescapeQuoted(s string) string {
 	if !strings.Contains(s, `\`) {
@@ -185,18 +437,4 @@ func ansiC(s string) (string, bool) {
 		}
 	}
 	return b.String(), true
-}
-
-func partName(part syntax.WordPart) string {
-	switch part.(type) {
-	case *syntax.CmdSubst:
-		return "a command substitution"
-	case *syntax.ProcSubst:
-		return "a process substitution"
-	case *syntax.ArithmExp:
-		return "an arithmetic expansion"
-	case *syntax.ExtGlob:
-		return "an extended glob"
-	}
-	return "an expansion that is not read here"
 }

@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"belay/effect"
-	"belay/tool"
 )
 
 // write adds the effects of commands that write or delete the paths that stand in their arguments.
@@ -165,5 +164,3 @@ func (c *command) into(operands []word, why string) {
 		}
 	}
 }
-
-func (a *analysis) real(p string) string { return tool.ResolveLinks(p) }

@@ -162,7 +162,7 @@ func (w *walk) file(dir *os.Root, name, path string, info fs.FileInfo, mark stam
 	}
 	content, ok := w.d.seen[path]
 	if !ok || content.stamp != mark {
-		sum, err := hashFile(dir, name)
+		sum, err := hashFile(w.ctx, dir, name)
 		switch {
 		case errors.Is(err, fs.ErrPermission):
 			w.line(path, "unreadable", fmt.Sprint(info.Size(), info.ModTime().UnixNano()), mark)
@@ -198,15 +198,23 @@ func (w *walk) line(path, kind, content string, mark stamp) {
 	_ = binary.Write(w.stamps, binary.LittleEndian, mark) // a hash takes everything
 }
 
-func hashFile(dir *os.Root, name string) (sum [32]byte, err error) {
+// hashFile reads a file; a large one takes long, so it looks at the context on its way.
+func hashFile(ctx context.Context, dir *os.Root, name string) (sum [32]byte, err error) {
 	f, err := dir.Open(name)
 	if err != nil {
 		return sum, err
 	}
 	defer f.Close()
 	h := sha256.New()
-	if _, err := io.Copy(h, f); err != nil {
-		return sum, err
+	for {
+		if err := ctx.Err(); err != nil {
+			return sum, err
+		}
+		switch _, err := io.CopyN(h, f, 4<<20); {
+		case errors.Is(err, io.EOF):
+			return [32]byte(h.Sum(nil)), nil
+		case err != nil:
+			return sum, err
+		}
 	}
-	return [32]byte(h.Sum(nil)), nil
 }

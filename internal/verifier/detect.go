@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belay/internal/smallfile"
 )
@@ -105,11 +106,11 @@ func (p project) golang() (Candidate, bool) {
 	return Candidate{"go test ./...", "go.mod", "go.mod"}, p.has("go.mod")
 }
 
-var cargoTable = regexp.MustCompile(`(?m)^\s*\[\s*(package|workspace)\s*\]`)
+var cargoTable = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*\[\s*(package|workspace)\s*\]`) })
 
 func (p project) rust() (Candidate, bool) {
 	c := Candidate{"cargo test", "Cargo.toml", "Cargo.toml"}
-	tables := cargoTable.FindAllSubmatch(p.read("Cargo.toml"), -1)
+	tables := cargoTable().FindAllSubmatch(p.read("Cargo.toml"), -1)
 	for _, t := range tables {
 		if string(t[1]) == "workspace" { // else only the package at the top would be tested
 			c.Line, c.Reason = "cargo test --workspace", "Cargo.toml of a workspace"
@@ -119,7 +120,7 @@ func (p project) rust() (Candidate, bool) {
 }
 
 // watches matches a test script that waits for changes: it would never end.
-var watches = regexp.MustCompile(`--watch(All)?(\s|$|=true)|\bnodemon\b`)
+var watches = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`--watch(All)?(\s|$|=true)|\bnodemon\b`) })
 
 func (p project) node() (Candidate, bool) {
 	var manifest struct {
@@ -133,7 +134,7 @@ func (p project) node() (Candidate, bool) {
 	script, _ := manifest.Scripts["test"].(string)
 	script = strings.TrimSpace(script)
 	// The placeholder that `npm init` writes tests nothing.
-	if script == "" || strings.Contains(script, "no test specified") || watches.MatchString(script) {
+	if script == "" || strings.Contains(script, "no test specified") || watches().MatchString(script) {
 		return Candidate{}, false
 	}
 	line := "npm test --silent"
@@ -158,37 +159,38 @@ func shorten(s string) string {
 	return s
 }
 
+const pytestRequirement = `(?m)^\s*pytest([ \[<>=~!;#]|\r?$)`
+
 // Where a project says that it uses pytest.
 var pytestSigns = []struct {
 	file string
-	says *regexp.Regexp // nil: being there says it
+	says string // an expression; with "" being there says it
 }{
-	{"pytest.ini", nil},
-	{".pytest.ini", nil},
-	{"pyproject.toml", regexp.MustCompile(`(?m)^\s*\[\s*tool\.pytest(\.ini_options)?\s*\]|["']pytest([ \[<>=~!;"']|-)|^\s*pytest\s*=`)},
-	{"setup.cfg", regexp.MustCompile(`(?m)^\s*\[tool:pytest\]|^\s*pytest([ \[<>=~!;]|$)`)},
-	{"tox.ini", regexp.MustCompile(`(?m)^\s*\[pytest\]`)},
+	{"pytest.ini", ""},
+	{".pytest.ini", ""},
+	{"pyproject.toml", `(?m)^\s*\[\s*tool\.pytest(\.ini_options)?\s*\]|["']pytest([ \[<>=~!;"']|-)|^\s*pytest\s*=`},
+	{"setup.cfg", `(?m)^\s*\[tool:pytest\]|^\s*pytest([ \[<>=~!;]|$)`},
+	{"tox.ini", `(?m)^\s*\[pytest\]`},
 	{"requirements.txt", pytestRequirement},
 	{"requirements-dev.txt", pytestRequirement},
 	{"dev-requirements.txt", pytestRequirement},
 	{"requirements-test.txt", pytestRequirement},
-	{"conftest.py", nil},
-	{"tests/conftest.py", nil},
-	{"test/conftest.py", nil},
+	{"conftest.py", ""},
+	{"tests/conftest.py", ""},
+	{"test/conftest.py", ""},
 }
 
 var (
-	pytestRequirement = regexp.MustCompile(`(?m)^\s*pytest([ \[<>=~!;#]|\r?$)`)
-	pytestStyle       = regexp.MustCompile(`(?m)^(import|from) pytest\b|^(async )?def test_`)
-	unittestStyle     = regexp.MustCompile(`(?m)^\s*(import|from) unittest\b`)
-	testFile          = regexp.MustCompile(`^test.*\.py$`)
-	pytestFile        = regexp.MustCompile(`^(test_.*|.*_test)\.py$`)
+	pytestStyle   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(import|from) pytest\b|^(async )?def test_`) })
+	unittestStyle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(import|from) unittest\b`) })
+	testFile      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^test.*\.py$`) })
+	pytestFile    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(test_.*|.*_test)\.py$`) })
 )
 
 func (p project) python() (Candidate, bool) {
 	python := p.interpreter()
 	for _, sign := range pytestSigns {
-		if sign.says == nil && p.has(sign.file) || sign.says != nil && sign.says.Match(p.read(sign.file)) {
+		if p.has(sign.file) && (sign.says == "" || regexp.MustCompile(sign.says).Match(p.read(sign.file))) {
 			return Candidate{python + " -m pytest", sign.file + " speaks of pytest", sign.file}, true
 		}
 	}
@@ -196,7 +198,7 @@ func (p project) python() (Candidate, bool) {
 	samples := maxSamples
 	for _, dir := range []string{".", "tests", "test"} {
 		for _, name := range p.names(dir) {
-			if samples == 0 || !testFile.MatchString(name) && !pytestFile.MatchString(name) {
+			if samples == 0 || !testFile().MatchString(name) && !pytestFile().MatchString(name) {
 				continue
 			}
 			samples--
@@ -204,9 +206,9 @@ func (p project) python() (Candidate, bool) {
 			text, err := smallfile.Head(p.root, file, maxSample)
 			switch {
 			case err != nil:
-			case pytestFile.MatchString(name) && pytestStyle.Match(text):
+			case pytestFile().MatchString(name) && pytestStyle().Match(text):
 				return Candidate{python + " -m pytest", file + " is written for pytest", file}, true
-			case unit.Line == "" && testFile.MatchString(name) && unittestStyle.Match(text):
+			case unit.Line == "" && testFile().MatchString(name) && unittestStyle().Match(text):
 				unit = Candidate{python + " -m unittest discover", file + " is written for unittest", file}
 				// Discovery does not look into a folder that is no package, unless it is named.
 				if dir != "." && !p.has(dir+"/__init__.py") {

@@ -3,6 +3,7 @@ package verifier
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // makeRule is what is known of one target.
@@ -12,7 +13,9 @@ type makeRule struct {
 }
 
 // assignment matches what makes a line with a colon a variable and not a rule.
-var assignment = regexp.MustCompile(`^\s*(override |export |private |unexport )*\s*[^\s:=]+\s*(=|:=|::=|:::=|\?=|\+=|!=)`)
+var assignment = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^\s*(override |export |private |unexport )*\s*[^\s:=]+\s*(=|:=|::=|:::=|\?=|\+=|!=)`)
+})
 
 // makeRules reads the rules of a makefile as far as that needs no evaluation: targets with plain names, outside
 // define, whatever the conditionals around them say. Included files are not read.
@@ -47,12 +50,12 @@ func makeRules(text string) map[string]makeRule {
 		}
 		line, _, _ = strings.Cut(line, "#")
 		targets, rest, isRule := strings.Cut(line, ":")
-		if !isRule || assignment.MatchString(line) {
+		if !isRule || assignment().MatchString(line) {
 			open = nil
 			continue
 		}
 		rest = strings.TrimPrefix(rest, ":")
-		if assignment.MatchString(rest) { // a variable of this target only
+		if assignment().MatchString(rest) { // a variable of this target only
 			continue
 		}
 		open = strings.Fields(strings.TrimSuffix(targets, "&"))

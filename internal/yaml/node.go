@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
@@ -113,7 +114,12 @@ func describe(n ast.Node) string {
 }
 
 // Pairs returns the keys of a mapping in the order of the file.
-func (n Node) Pairs(what string) ([]Field, error) {
+func (n Node) Pairs(what string) ([]Field, error) { return n.pairs(what, false) }
+
+// NumberedPairs is Pairs where a key may also be a number.
+func (n Node) NumberedPairs(what string) ([]Field, error) { return n.pairs(what, true) }
+
+func (n Node) pairs(what string, numbers bool) ([]Field, error) {
 	var values []*ast.MappingValueNode
 	switch m := n.ast.(type) {
 	case *ast.MappingNode:
@@ -128,6 +134,9 @@ func (n Node) Pairs(what string) ([]Field, error) {
 	for _, v := range values {
 		key := Node{n.doc, v.Key}
 		name, ok := key.Literal()
+		if number, is := key.Decimal(); numbers && !ok && is {
+			name, ok = number.String(), true
+		}
 		if !ok {
 			return nil, key.Errorf("a key of %s must be text, not %s", what, describe(v.Key))
 		}
@@ -198,7 +207,7 @@ func (n Node) Bool(what string) (bool, error) {
 	return b.Value, nil
 }
 
-var jsonNumber = regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`)
+var jsonNumber = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^-?(0|[1-9][0-9]*)(\.[0-9]+)?([eE][+-]?[0-9]+)?$`) })
 
 // Decimal returns a number as it is written. Only JSON's spelling is taken: YAML readers disagree about 017 and 1_000.
 func (n Node) Decimal() (json.Number, bool) {
@@ -211,7 +220,7 @@ func (n Node) Decimal() (json.Number, bool) {
 	}
 	switch n.ast.(type) {
 	case *ast.IntegerNode, *ast.FloatNode, *ast.StringNode: // a number too long for the reader arrives as text
-		return json.Number(t.Value), jsonNumber.MatchString(t.Value)
+		return json.Number(t.Value), jsonNumber().MatchString(t.Value)
 	}
 	return "", false
 }

@@ -38,6 +38,7 @@ type Client struct {
 	quirks   quirks
 	effort   string
 	refused  *wire.Refused
+	said     wire.Memo
 }
 
 var (

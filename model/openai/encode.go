@@ -1,7 +1,9 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 
 	"belay/message"
@@ -25,7 +27,7 @@ type body struct {
 	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
 	Reasoning           *reasoningField `json:"reasoning,omitempty"`
 	Tools               []toolSpec      `json:"tools,omitempty"`
-	Messages            []turn          `json:"messages"`
+	Messages            []turn          `json:"messages"` // last, so that they can be added to the encoding
 }
 
 type streamOptions struct {
@@ -108,15 +110,53 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 		}
 		return c.quirks.reasoning != dropThinking && c.own(p)
 	}
-	for _, m := range wire.Arrange(req.Messages, keep) {
-		b.Messages = append(b.Messages, c.turns(m)...)
+	out, err := encode(b)
+	if err != nil {
+		return nil, err
 	}
-	return encoded(b)
+	const end = "]}"
+	out = bytes.TrimSuffix(out, []byte(end))
+	started := len(b.Messages) > 0
+	if started {
+		out = append(out, ',')
+	}
+	before := len(out)
+	out, err = c.said.Append(out, c.refused.State(), req.Messages, keep, c.encodeTurns)
+	if err != nil {
+		return nil, err
+	}
+	if started && len(out) == before {
+		out = out[:before-1]
+	}
+	return append(out, end...), nil
 }
 
 // own says whether a block carries what this provider and model have added to it.
 func (c *Client) own(p message.Block) bool {
 	return wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "") && !c.refused.Stale(p.Opaque)
+}
+
+func encode(v any) ([]byte, error) {
+	var out bytes.Buffer
+	enc := json.NewEncoder(&out)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return nil, fmt.Errorf("encode the request for openai: %w", err)
+	}
+	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
+}
+
+// encodeTurns encodes what a message becomes, as elements of a list.
+func (c *Client) encodeTurns(m message.Message) ([]byte, error) {
+	turns := c.turns(m)
+	if len(turns) == 0 {
+		return nil, nil
+	}
+	list, err := encode(turns)
+	if err != nil {
+		return nil, err
+	}
+	return list[1 : len(list)-1], nil
 }
 
 // turns makes a tool message of each result, and one message of the rest.

@@ -1,10 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"net/http"
 	"strings"
@@ -154,7 +152,7 @@ func (c *Responses) Encode(req model.Request) ([]byte, error) {
 	for _, m := range wire.ArrangeInOrder(req.Messages, keep) {
 		b.Input = append(b.Input, c.items(m, custom)...)
 	}
-	return encoded(b)
+	return encode(b)
 }
 
 // reasons says whether a model of OpenAI's thinks, and takes the fields for it.
@@ -217,19 +215,4 @@ func parameters(schema json.RawMessage) json.RawMessage {
 		return json.RawMessage(`{"type":"object","properties":{}}`)
 	}
 	return schema
-}
-
-func encoded(v any) ([]byte, error) {
-	var out bytes.Buffer
-	enc := json.NewEncoder(&out)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return nil, fmt.Errorf("encode the request for openai: %w", err)
-	}
-	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
-}
-
-// Models asks the server which models it has.
-func (c *Responses) Models(ctx context.Context) ([]string, error) {
-	return c.endpoint.Models(ctx, "/models", c.header(model.Request{}))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"fmt"
 	"iter"
 	"net/http"
 	"regexp"
@@ -89,6 +90,17 @@ func (r *Refused) Suffix() string {
 		return ""
 	}
 	return "-" + strings.Join(r.fields, "-")
+}
+
+// State changes whenever something more is left out.
+func (r *Refused) State() string {
+	if r == nil {
+		return ""
+	}
+	suffix := r.Suffix()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return fmt.Sprintf("%s %d", suffix, len(r.stale))
 }
 
 // refusals are wordings that say a field is not known or not taken, lower case.

@@ -1,6 +1,6 @@
-// Package helper is the program that a re-executed belay becomes: it builds one sandbox from a list of steps, runs one command in it and dies with everything in there.
+// Package helper is the program that a re-executed belay becomes: it builds sandboxes from lists of steps, runs a command in each and leaves nothing of it behind.
 //
-// It imports nothing but syscall and unsafe, and takes over in its own package initialisation, so that a
+// It imports nothing but runtime, syscall and unsafe, and takes over in its own package initialisation, so that a
 // large host binary costs a sandboxed command as little as possible: Go initialises packages whose imports
 // are ready in order of their paths, which puts this one before nearly everything else.
 // It decides nothing: every path, flag and limit comes from the parent's Program.
@@ -10,7 +10,8 @@ package helper
 // It counts only for the first process of a pid namespace.
 const Marker = "BELAY_SANDBOX_HELPER"
 
-// ControlFD is the helper's end of the control socket: the Program comes in, one Status goes out.
+// ControlFD is the helper's end of the control socket: Programs come in, for each command a Status goes out. The
+// descriptors of a command's input and output come with its Program.
 const ControlFD = 3
 
 var called bool
@@ -61,8 +62,11 @@ type Limit struct {
 	Value    uint64
 }
 
-// Program is everything that the helper needs to know.
+// Program is everything that the helper needs to know. One without Argv prepares; one without Steps runs its
+// command where the last one has prepared. Base is done once, for all that follow, and shared by all commands:
+// they get it read-only.
 type Program struct {
+	Base     []Step
 	Steps    []Step
 	SetIDs   bool // become UID and GID without other groups; otherwise the helper's own ids stay
 	UID, GID uint32
@@ -76,11 +80,13 @@ type Program struct {
 // Encode gives the form in which a Program goes over the control socket: its length and its fields.
 func (p *Program) Encode() []byte {
 	b := make([]byte, 4, 8192)
-	b = num(b, uint64(len(p.Steps)))
-	for _, s := range p.Steps {
-		b = append(b, byte(s.Code))
-		b = num(b, uint64(s.Flags))
-		b = text(text(text(b, s.A), s.B), s.C)
+	for _, steps := range [][]Step{p.Base, p.Steps} {
+		b = num(b, uint64(len(steps)))
+		for _, s := range steps {
+			b = append(b, byte(s.Code))
+			b = num(b, uint64(s.Flags))
+			b = text(text(text(b, s.A), s.B), s.C)
+		}
 	}
 	ids := uint64(0)
 	if p.SetIDs {
@@ -108,12 +114,14 @@ func (p *Program) Encode() []byte {
 func Decode(b []byte) (*Program, bool) {
 	d := decoder{b: b, ok: true}
 	p := &Program{}
-	p.Steps = make([]Step, d.count())
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		s.Code = Code(d.byte())
-		s.Flags = uint32(d.num())
-		s.A, s.B, s.C = d.text(), d.text(), d.text()
+	for _, steps := range []*[]Step{&p.Base, &p.Steps} {
+		*steps = make([]Step, d.count())
+		for i := range *steps {
+			s := &(*steps)[i]
+			s.Code = Code(d.byte())
+			s.Flags = uint32(d.num())
+			s.A, s.B, s.C = d.text(), d.text(), d.text()
+		}
 	}
 	p.SetIDs = d.num() == 1
 	p.UID, p.GID = uint32(d.num()), uint32(d.num())
@@ -187,7 +195,7 @@ func (d *decoder) text() string {
 	return s
 }
 
-// First byte of a Status: how the command ended, or why it never began.
+// First byte of a Status, which its length precedes, as it does with a Program: how the command ended, or why it never began.
 const (
 	Ended  = 'x' // followed by the wait status, four bytes, low byte first
 	Failed = 'e' // followed by text: the sandbox could not be built

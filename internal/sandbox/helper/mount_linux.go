@@ -26,42 +26,43 @@ type root struct {
 // stages are directories that every system has some of. One that no source lies in is taken.
 var stages = []string{"/mnt", "/srv", "/media", "/opt", "/sys", "/boot", "/run", "/var", "/tmp", "/home"}
 
-// build makes the new root and moves into it.
-func build(steps []Step) error {
+// lay makes the beginning of every room, what all commands see, and says where it is mounted: nothing of base
+// and steps comes from there.
+func lay(base, steps []Step) (stage string, err error) {
 	if err := syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""); err != nil {
-		return &failure{"making mounts private at", "/", errno(err)}
+		return "", &failure{"making mounts private at", "/", errno(err)}
 	}
-	r := &root{}
 	for _, d := range stages {
 		var st syscall.Stat_t
-		if syscall.Lstat(d, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && !inUse(steps, d) {
-			r.stage = d
+		if syscall.Lstat(d, &st) == nil && st.Mode&syscall.S_IFMT == syscall.S_IFDIR && !inUse(base, d) && !inUse(steps, d) {
+			stage = d
 			break
 		}
 	}
-	if r.stage == "" {
-		return &failure{"finding", "an unused directory to build in, such as /mnt", syscall.ENOENT}
+	if stage == "" {
+		return "", &failure{"finding", "an unused directory to build in, such as /mnt", syscall.ENOENT}
 	}
-	var e syscall.Errno
-	if r.null, e = openTree(atFdcwd, "/dev/null"); e != 0 {
-		return &failure{"opening", "/dev/null", e}
+	fd, e := filesystem("tmpfs", "mode=0755,size=16m", attrNosuid|attrNodev)
+	if e != 0 {
+		return "", &failure{"making", "tmpfs", e}
 	}
-	if r.fd, e = filesystem("tmpfs", "mode=0755,size=16m", attrNosuid|attrNodev); e != 0 {
-		return &failure{"making", "tmpfs", e}
+	defer syscall.Close(fd)
+	if e := moveTo(fd, atFdcwd, stage); e != 0 {
+		return "", &failure{"mounting the new root at", stage, e}
 	}
-	if e := moveTo(r.fd, atFdcwd, r.stage); e != 0 {
-		return &failure{"mounting the new root at", r.stage, e}
+	if err := onto(stage, base); err != nil {
+		syscall.Unmount(stage, mntDetach)
+		return "", err
 	}
-	for _, s := range steps {
-		if e := r.do(s); e != 0 && (s.Flags&Optional == 0 || e != syscall.ENOENT) {
-			path := s.A
-			if s.B != "" && s.Code != Tmpfs {
-				path = s.B
-			}
-			return &failure{stepName(s.Code), path, e}
-		}
+	return stage, nil
+}
+
+// enter finishes the room at stage and moves into it.
+func enter(stage string, steps []Step) error {
+	if err := onto(stage, steps); err != nil {
+		return err
 	}
-	if err := syscall.Fchdir(r.fd); err != nil {
+	if err := syscall.Chdir(stage); err != nil {
 		return &failure{"entering", "the new root", errno(err)}
 	}
 	if err := syscall.PivotRoot(".", "."); err != nil {
@@ -72,6 +73,31 @@ func build(steps []Step) error {
 	}
 	if err := syscall.Chdir("/"); err != nil {
 		return &failure{"entering", "/", errno(err)}
+	}
+	return nil
+}
+
+// onto takes steps on the root that is mounted at stage.
+func onto(stage string, steps []Step) error {
+	fd, err := syscall.Open(stage, oPath|cloexec|syscall.O_DIRECTORY, 0)
+	if err != nil {
+		return &failure{"opening", stage, errno(err)}
+	}
+	defer syscall.Close(fd)
+	null, e := openTree(atFdcwd, "/dev/null")
+	if e != 0 {
+		return &failure{"opening", "/dev/null", e}
+	}
+	defer syscall.Close(null)
+	r := &root{fd: fd, null: null, stage: stage}
+	for _, s := range steps {
+		if e := r.do(s); e != 0 && (s.Flags&Optional == 0 || e != syscall.ENOENT) {
+			path := s.A
+			if s.B != "" && s.Code != Tmpfs {
+				path = s.B
+			}
+			return &failure{stepName(s.Code), path, e}
+		}
 	}
 	return nil
 }

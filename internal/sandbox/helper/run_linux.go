@@ -3,6 +3,7 @@
 package helper
 
 import (
+	"runtime"
 	"syscall"
 	"unsafe"
 )
@@ -26,69 +27,174 @@ const (
 	prCapAmbient     = 47
 	prCapAmbientZero = 4
 
-	sysCloseRange      = 436
-	seccompSetFilter   = 1
-	seccompFilterTsync = 1
+	sysCloseRange    = 436
+	seccompSetFilter = 1
+
+	msgCloexec = 0x40000000 // descriptors that arrive are not inherited
+	wAll       = 0x40000000 // children of every kind
 )
 
-// run is the whole life of the helper. It is on the main thread, to which package initialisation is locked;
-// what is dropped here is dropped for the command, which is forked from this thread.
+// run is the whole life of the helper: it prepares a room and runs a command in it, again and again, until the
+// other end of the control socket is closed.
 func run() {
 	// From here on the death of the thread that started us takes this namespace's first process, and with
-	// it all others. Had it died before, the control socket is at its end and reading the program fails.
+	// it all others. Had it died before, the control socket is at its end and reading fails.
 	prctl(prSetPdeathsig, uintptr(syscall.SIGKILL), 0)
 	syscall.CloseOnExec(ControlFD)
-	p := receive()
-	if err := build(p.Steps); err != nil {
-		fail(err.Error())
+	// Nothing in the sandbox may look into this process: it sees the host's files, and keeps its capabilities
+	// over these namespaces.
+	prctl(prSetDumpable, 0, 0)
+	// Whatever is left open from outside goes.
+	if _, _, e := syscall.RawSyscall(sysCloseRange, ControlFD+1, uintptr(^uint32(0)), 0); e != 0 {
+		syscall.Exit(1)
 	}
 	loopback()
-	// Whatever is left open from here or from outside goes.
-	if _, _, e := syscall.RawSyscall(sysCloseRange, ControlFD+1, uintptr(^uint32(0)), 0); e != 0 {
-		fail("closing descriptors: " + e.Error())
-	}
-	// Nothing in the sandbox may look into this process: it has the host's program file open, and its other
-	// threads keep their capabilities over these namespaces.
-	prctl(prSetDumpable, 0, 0)
-	drop(p)
-	pid, code, msg := start(p)
-	if pid == 0 {
-		syscall.Write(2, []byte(msg+"\n"))
-		ended(syscall.WaitStatus(code << 8))
-	}
-	// The command holds its own copies: a reader of the output waits for it, not for us.
-	for fd := range 3 {
-		syscall.Close(fd)
-	}
+	var base []Step
+	var stage string // where the beginning of every room is mounted
+	var ready *room
 	for {
-		var ws syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &ws, 0, nil)
-		if err == syscall.EINTR {
-			continue
+		p, files := receive()
+		if len(p.Base) > 0 {
+			base = p.Base
 		}
-		if err != nil {
-			fail("waiting for the command: " + err.Error())
+		if stage != "" && (len(p.Base) > 0 || inUse(p.Steps, stage)) {
+			syscall.Unmount(stage, mntDetach)
+			stage = ""
 		}
-		if got == pid {
-			ended(ws)
+		if len(p.Steps) > 0 {
+			ready.leave()
+			var err error
+			if stage == "" {
+				stage, err = lay(base, p.Steps)
+			}
+			if err == nil {
+				ready = prepare(p, stage)
+			} else {
+				ready = &room{failed: err.Error()}
+			}
+		}
+		if len(p.Argv) > 0 {
+			send(ready.run(p, files))
+			ready = nil
+		}
+		for _, fd := range files {
+			syscall.Close(fd)
 		}
 	}
 }
 
-func receive() *Program {
-	head := make([]byte, 4)
-	if !readFull(head) {
-		syscall.Exit(1)
+// room is a new root that waits for its command: a thread that has moved into it and dropped everything. It
+// begins with a copy of all mounts, among them those of lay.
+// A thread has its own root, capabilities and system call filter, and what is forked from it inherits them;
+// so one helper makes room after room, and no command finds anything that an earlier one has left.
+type room struct {
+	failed  string // why there is no room
+	command chan *Program
+	files   []int
+	started chan begun
+}
+
+// begun says that a command runs, or why not, in the manner of a shell.
+type begun struct {
+	pid, code int
+	msg       string
+}
+
+// prepare makes a room and waits until it is ready.
+func prepare(p *Program, stage string) *room {
+	r := &room{command: make(chan *Program), started: make(chan begun)}
+	ready := make(chan string)
+	go func() {
+		runtime.LockOSThread() // for ever: the thread ends with this function
+		failed := move(p, stage)
+		ready <- failed
+		if failed != "" {
+			return
+		}
+		if c := <-r.command; c != nil {
+			r.started <- start(p, c, r.files)
+		}
+	}()
+	r.failed = <-ready
+	return r
+}
+
+// leave ends a room that nobody needs.
+func (r *room) leave() {
+	if r != nil && r.failed == "" {
+		close(r.command)
+	}
+}
+
+// run runs a command in the room and gives the status. No process of it is left then.
+func (r *room) run(c *Program, files []int) []byte {
+	if r == nil || len(files) != 2 {
+		return failed("a command came without a room or without its files")
+	}
+	if r.failed != "" {
+		return failed(r.failed)
+	}
+	r.files = files
+	r.command <- c
+	b := <-r.started
+	// The command holds its own copies: a reader of the output waits for it, not for us.
+	if b.pid == 0 {
+		syscall.Write(files[1], []byte(b.msg+"\n"))
+		return ended(syscall.WaitStatus(b.code << 8))
+	}
+	var status []byte
+	for {
+		var ws syscall.WaitStatus
+		got, err := syscall.Wait4(-1, &ws, wAll, nil)
+		switch {
+		case err == syscall.EINTR:
+		case err == syscall.ECHILD && status != nil:
+			return status
+		case err != nil:
+			return failed("waiting for the command: " + err.Error())
+		case got == b.pid:
+			status = ended(ws)
+			// All others of this namespace end with it. They are ours to wait for, as its first process.
+			syscall.Kill(-1, syscall.SIGKILL)
+		}
+	}
+}
+
+// move takes this thread into a root of its own and drops what a command must not have.
+func move(p *Program, stage string) string {
+	if _, _, e := syscall.RawSyscall(syscall.SYS_UNSHARE, syscall.CLONE_NEWNS|syscall.CLONE_NEWIPC|syscall.CLONE_FS, 0, 0); e != 0 {
+		return "a mount namespace for the command: " + e.Error()
+	}
+	if err := enter(stage, p.Steps); err != nil {
+		return err.Error()
+	}
+	return drop(p)
+}
+
+// receive gives the next message, and the descriptors that came with it.
+func receive() (*Program, []int) {
+	head, rights := make([]byte, 4), make([]byte, 64)
+	n, m, _, _, err := syscall.Recvmsg(ControlFD, head, rights, msgCloexec|syscall.MSG_WAITALL)
+	for err == syscall.EINTR {
+		n, m, _, _, err = syscall.Recvmsg(ControlFD, head, rights, msgCloexec|syscall.MSG_WAITALL)
+	}
+	if err != nil || n != 4 {
+		syscall.Exit(0) // belay needs no more
+	}
+	var files []int
+	if messages, err := syscall.ParseSocketControlMessage(rights[:m]); err == nil && len(messages) == 1 {
+		files, _ = syscall.ParseUnixRights(&messages[0])
 	}
 	b := make([]byte, int(head[0])|int(head[1])<<8|int(head[2])<<16|int(head[3])<<24)
 	if !readFull(b) {
 		syscall.Exit(1)
 	}
 	p, ok := Decode(b)
-	if !ok || len(p.Argv) == 0 {
-		fail("the program that the parent sent makes no sense")
+	if !ok {
+		send(failed("the program that the parent sent makes no sense"))
+		syscall.Exit(1)
 	}
-	return p
+	return p, files
 }
 
 func readFull(b []byte) bool {
@@ -106,7 +212,7 @@ func readFull(b []byte) bool {
 }
 
 // drop takes away what the command must not have: capabilities, privileges to be gained, system calls.
-func drop(p *Program) {
+func drop(p *Program) string {
 	for _, l := range p.Limits {
 		lim := syscall.Rlimit{Cur: l.Value, Max: l.Value}
 		var old syscall.Rlimit
@@ -114,7 +220,7 @@ func drop(p *Program) {
 			lim = syscall.Rlimit{Cur: old.Max, Max: old.Max}
 		}
 		if err := syscall.Setrlimit(int(l.Resource), &lim); err != nil {
-			fail("setting a limit: " + err.Error())
+			return "setting a limit: " + err.Error()
 		}
 	}
 	for c := uintptr(0); c < 64; c++ {
@@ -122,28 +228,29 @@ func drop(p *Program) {
 			if e == syscall.EINVAL && c > 0 {
 				break // the kernel has no more
 			}
-			fail("dropping a capability: " + e.Error())
+			return "dropping a capability: " + e.Error()
 		}
 	}
 	if e := prctl(prCapAmbient, prCapAmbientZero, 0); e != 0 {
-		fail("dropping ambient capabilities: " + e.Error())
+		return "dropping ambient capabilities: " + e.Error()
 	}
 	if e := clearInheritable(); e != 0 {
-		fail("dropping inheritable capabilities: " + e.Error())
+		return "dropping inheritable capabilities: " + e.Error()
 	}
 	if e := prctl(prSetNoNewPrivs, 1, 0); e != 0 {
-		fail("forbidding new privileges: " + e.Error())
+		return "forbidding new privileges: " + e.Error()
 	}
 	if n := len(p.Filter) / 8; n > 0 {
 		prog := struct {
 			len    uint16
 			filter unsafe.Pointer
 		}{uint16(n), unsafe.Pointer(&p.Filter[0])}
-		_, _, e := syscall.RawSyscall(sysSeccomp, seccompSetFilter, seccompFilterTsync, uintptr(unsafe.Pointer(&prog)))
+		_, _, e := syscall.RawSyscall(sysSeccomp, seccompSetFilter, 0, uintptr(unsafe.Pointer(&prog)))
 		if e != 0 {
-			fail("installing the system call filter: " + e.Error())
+			return "installing the system call filter: " + e.Error()
 		}
 	}
+	return ""
 }
 
 func clearInheritable() syscall.Errno {
@@ -161,29 +268,30 @@ func clearInheritable() syscall.Errno {
 	return e
 }
 
-// start runs the command. When it cannot, pid is 0 and code and msg say why in the manner of a shell.
-func start(p *Program) (pid, code int, msg string) {
+// start runs the command of c in the room that p has made, with files as its input and its output.
+func start(p, c *Program, files []int) begun {
 	var st syscall.Stat_t
-	if err := syscall.Stat(p.Dir, &st); err != nil {
-		return 0, 126, "belay: cannot enter " + p.Dir + ": " + err.Error()
+	if err := syscall.Stat(c.Dir, &st); err != nil {
+		return begun{0, 126, "belay: cannot enter " + c.Dir + ": " + err.Error()}
 	}
-	path, code, msg := look(p.Argv[0], p.Env)
+	path, code, msg := look(c.Argv[0], c.Env)
 	if path == "" {
-		return 0, code, msg
+		return begun{0, code, msg}
 	}
-	attr := &syscall.ProcAttr{Dir: p.Dir, Env: p.Env, Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true}}
+	in, out := uintptr(files[0]), uintptr(files[1])
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{in, out, out}, Sys: &syscall.SysProcAttr{Setsid: true}}
 	if p.SetIDs {
 		attr.Sys.Credential = &syscall.Credential{Uid: p.UID, Gid: p.GID}
 	}
-	pid, err := syscall.ForkExec(path, p.Argv, attr)
+	pid, err := syscall.ForkExec(path, c.Argv, attr)
 	if err == syscall.ENOEXEC {
 		// A script without an interpreter line: what every shell does.
-		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, p.Argv[1:]...), attr)
+		pid, err = syscall.ForkExec("/bin/sh", append([]string{"sh", path}, c.Argv[1:]...), attr)
 	}
 	if err != nil {
-		return 0, 126, "belay: " + path + ": " + err.Error()
+		return begun{0, 126, "belay: " + path + ": " + err.Error()}
 	}
-	return pid, 0, ""
+	return begun{pid: pid}
 }
 
 func look(name string, env []string) (path string, code int, msg string) {
@@ -228,22 +336,23 @@ func prctl(op, a, b uintptr) syscall.Errno {
 	return e
 }
 
-func ended(ws syscall.WaitStatus) {
-	send([]byte{Ended, byte(ws), byte(ws >> 8), byte(ws >> 16), byte(ws >> 24)})
+func ended(ws syscall.WaitStatus) []byte {
+	return []byte{Ended, byte(ws), byte(ws >> 8), byte(ws >> 16), byte(ws >> 24)}
 }
 
-func fail(msg string) { send(append([]byte{Failed}, msg...)) }
+func failed(msg string) []byte { return append([]byte{Failed}, msg...) }
 
-// send says how it went and ends, and with it every process of the namespace.
-func send(b []byte) {
+// send says how it went: the length, and the status.
+func send(status []byte) {
+	n := len(status)
+	b := append([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)}, status...)
 	for len(b) > 0 {
 		n, err := syscall.Write(ControlFD, b)
 		if err != nil && err != syscall.EINTR {
-			break
+			syscall.Exit(1)
 		}
 		b = b[max(n, 0):]
 	}
-	syscall.Exit(0)
 }
 
 // loopback brings up lo. Where that fails there is no network at all, which is no less safe.
