@@ -56,15 +56,29 @@ func (r *Redactor) reply(reply journal.ModelReply) (any, error) {
 		reply.Blocks = make([]message.Block, len(blocks))
 	}
 	for i, b := range blocks {
+		exact := func(_, s string) string { return r.exact(s) }
 		hide := r.member
-		if b.Opaque != nil {
-			hide = func(_, s string) string { return r.exact(s) }
+		own := b.Opaque
+		switch {
+		case own == nil:
+		case b.Call != nil: // a signature beside a call, which goes out in the call's own words
+			b.Opaque = nil
+		default:
+			hide = exact
 		}
 		block, err := r.value(b, hide)
 		if err != nil {
 			return nil, err
 		}
 		reply.Blocks[i] = block.(message.Block)
+		if b.Call != nil && own != nil {
+			signature, err := r.value(*own, exact)
+			if err != nil {
+				return nil, err
+			}
+			kept := signature.(message.Opaque)
+			reply.Blocks[i].Opaque = &kept
+		}
 	}
 	return reply, nil
 }

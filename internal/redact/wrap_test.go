@@ -46,6 +46,7 @@ func TestLog(t *testing.T) {
 		journal.Entry{Type: journal.TypeModelReply, Payload: journal.ModelReply{Stop: message.StopToolUse, Blocks: []message.Block{
 			{Kind: message.KindThinking, Text: "signed: " + awsID, Opaque: &message.Opaque{Provider: "p", Raw: opaque}},
 			{Kind: message.KindCall, Call: &message.ToolCall{ID: "c", Name: "Do", Args: json.RawMessage(`{"n":1.50,"b":"` + escaped + `","` + github + `":0,"password":"hunter22!"}`)}},
+			{Kind: message.KindCall, Call: &message.ToolCall{ID: "d", Name: "Do", Args: json.RawMessage(`{"b":"` + github + `"}`)}, Opaque: &message.Opaque{Provider: "p", Raw: opaque}},
 		}}},
 		journal.Entry{Type: journal.TypeToolRequest, Payload: journal.ToolRequest{CallID: "c", Tool: "Do", Args: json.RawMessage(`{"z":"` + jwtKey + `"}`)}},
 		journal.Entry{Type: journal.TypeToolResult, Payload: journal.ToolResult{CallID: "c", Text: big + github + big}},
@@ -74,6 +75,9 @@ func TestLog(t *testing.T) {
 	}
 	if thought := reply.Blocks[0]; thought.Text != "signed: "+awsID || !strings.Contains(string(thought.Opaque.Raw), awsID) || strings.Contains(string(thought.Opaque.Raw), "known-value-1") {
 		t.Errorf("an opaque block became %q %s", thought.Text, thought.Opaque.Raw)
+	}
+	if signed := reply.Blocks[2]; string(signed.Call.Args) != fmt.Sprintf(`{"b":%q}`, name) || signed.Opaque == nil || !strings.Contains(string(signed.Opaque.Raw), awsID) || strings.Contains(string(signed.Opaque.Raw), "known-value-1") {
+		t.Errorf("a signed call became %s %+v", signed.Call.Args, signed.Opaque)
 	}
 	// The events given back are those that are read, and nothing on the disk holds a secret.
 	var read []journal.Event
