@@ -3,6 +3,7 @@ package gemini
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"belay/message"
@@ -45,7 +46,7 @@ type chunk struct {
 type candidate struct {
 	Index   int `json:"index"`
 	Content *struct {
-		Parts []json.RawMessage `json:"parts"`
+		Parts []part `json:"parts"`
 	} `json:"content"`
 	Finish  string `json:"finishReason"`
 	Message string `json:"finishMessage"`
@@ -176,13 +177,21 @@ func (d *decoder) take(c *chunk, data []byte) ([]model.Event, error) {
 		}
 		events = more
 	}
-	for _, x := range c.Candidates {
+	for i, x := range c.Candidates {
 		if x.Index != 0 {
 			continue // only one was asked for
 		}
 		if x.Content != nil {
-			for _, raw := range x.Content.Parts {
-				more, err := d.part(raw)
+			var raws []json.RawMessage // read a second time, but only where one of them must be kept as it is
+			if slices.ContainsFunc(x.Content.Parts, part.kept) {
+				raws = rawParts(data, i)
+			}
+			for k, p := range x.Content.Parts {
+				var raw json.RawMessage
+				if k < len(raws) {
+					raw = raws[k]
+				}
+				more, err := d.part(p, raw)
 				if err != nil {
 					return nil, err
 				}
@@ -207,10 +216,37 @@ func (d *decoder) text(kind message.Kind, text stream.Fragment) ([]model.Event, 
 
 func (d *decoder) next() { d.key, d.kind = d.key+1, "" }
 
-func (d *decoder) part(raw json.RawMessage) ([]model.Event, error) {
-	var p part
-	if err := json.Unmarshal(raw, &p); err != nil {
-		return nil, stream.Truncated(err)
+// kept says that a part goes back as it came.
+func (p part) kept() bool { return p.Call == nil && (p.Signature != "" || p.Text == nil) }
+
+// rawParts returns the bytes of the parts of a chunk's candidate.
+func rawParts(data []byte, candidate int) []json.RawMessage {
+	type candidates []struct {
+		Content struct {
+			Parts []json.RawMessage `json:"parts"`
+		} `json:"content"`
+	}
+	var c struct {
+		Candidates candidates `json:"candidates"`
+		Response   struct {
+			Candidates candidates `json:"candidates"`
+		} `json:"response"`
+	}
+	if json.Unmarshal(data, &c) != nil { // it was read before
+		return nil
+	}
+	if c.Response.Candidates != nil {
+		c.Candidates = c.Response.Candidates
+	}
+	if candidate >= len(c.Candidates) {
+		return nil
+	}
+	return c.Candidates[candidate].Content.Parts
+}
+
+func (d *decoder) part(p part, raw json.RawMessage) ([]model.Event, error) {
+	if p.kept() && len(raw) == 0 {
+		return nil, stream.Truncated(nil)
 	}
 	switch {
 	case p.Call != nil:
@@ -233,7 +269,7 @@ func (d *decoder) part(raw json.RawMessage) ([]model.Event, error) {
 		d.next()
 		return events, err
 	}
-	if string(bytes.TrimSpace(raw)) == "{}" {
+	if s := string(bytes.TrimSpace(raw)); s == "{}" || s == "null" || s == "" {
 		return nil, nil
 	}
 	d.next()
