@@ -54,7 +54,7 @@ func TestFinds(t *testing.T) {
 		"⟦sk_live_" + "abcdefghijklmnop1234⟧",
 		"⟦" + claude + "⟧",
 		"⟦sk-" + "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFGHIJKL⟧",
-		"//registry.npmjs.org/:_authToken=⟦npm_" + "abcdefghijklmnopqrstuvwxyz0123456789⟧",
+		"//registry.example.com/:_authToken=⟦npm_" + "abcdefghijklmnopqrstuvwxyz0123456789⟧",
 		"⟦pypi-" + "AgEIcHlwaS5vcmcCJDAwMDAwMDAw⟧",
 		"Cookie: ⟦" + jwtKey + "⟧; b=c",
 		"Authorization: Bearer ⟦abcdef123456⟧",
