@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"belay/effect"
 )
@@ -25,6 +27,7 @@ func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
 			absent = append(absent, rel)
 		}
 	}
+	ran := s.gitRuns()
 	links := map[string]string{}
 	for _, rel := range append(s.readOnlyPaths(), ".git") {
 		if target, err := os.Readlink(filepath.Join(s.workspace, rel)); err == nil {
@@ -53,6 +56,18 @@ func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
 				continue
 			}
 			taken = append(taken, fmt.Sprintf("write %s: it is protected and was taken away after the command", path))
+		}
+		runs := s.gitRuns()
+		for _, rel := range slices.Sorted(maps.Keys(runs)) {
+			if before, ok := ran[rel]; ok && before == runs[rel] {
+				continue
+			}
+			path := filepath.Join(s.workspace, rel)
+			if qerr := s.quarantine(rel); qerr != nil {
+				err = errors.Join(err, fmt.Errorf("taking away %s, with which git runs programs outside: %w", path, qerr))
+				continue
+			}
+			taken = append(taken, fmt.Sprintf("write %s: git would run programs outside with it, so that it was taken away after the command", path))
 		}
 		return taken, err
 	}

@@ -94,12 +94,21 @@ func (e *env) exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 		base:    e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
 	}
 	watch := e.s.watch(e.grant.Workspace)
-	h, err := e.s.helpers.take(e.s.level.ids)
+	h, err := e.helper()
 	var exit tool.Exit
 	if err == nil {
 		cmd.Env = e.s.environ(e.cache, cmd.Env)
 		exit, err = h.exec(ctx, room, cmd)
-		e.s.helpers.put(h, e.ahead(room))
+		if e.cache == agentCache {
+			e.s.helpers.put(h, e.ahead(room))
+		} else {
+			h.end()
+		}
+		if errors.Is(err, errNoAnswer) {
+			err = nil
+			exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL.String()
+			exit.Denied = append(exit.Denied, "kill 1: the sandbox ended in the middle of this command: the command killed the sandbox's first process, or the kernel did for want of memory")
+		}
 	}
 	release()
 	if err != nil {
@@ -111,6 +120,15 @@ func (e *env) exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 		exit.Denied = append(exit.Denied, "connect: this sandbox has no way out to the granted hosts; there is no network inside")
 	}
 	return exit, errors.Join(err, werr)
+}
+
+// helper gives the helper for one command. One that proves work gets its own, which ends with it: whatever a command
+// of the agent might have done to a helper must not decide what is proven.
+func (e *env) helper() (*standing, error) {
+	if e.cache != agentCache {
+		return startHelper(e.s.level.ids)
+	}
+	return e.s.helpers.take(e.s.level.ids)
 }
 
 // source is where the workspace is shown from: a copy when a view to be thrown away cannot be an overlay.

@@ -50,6 +50,23 @@ var setID = append([]withMode{
 	{unix.SYS_FCHMOD, dataArg1, 0}, {unix.SYS_FCHMODAT, dataArg2, 0}, {unix.SYS_MKNODAT, dataArg2, 0}, {unix.SYS_OPENAT, dataArg3, dataArg2},
 }, setIDHere...)
 
+// ofOthers are system calls that change how a process runs and can name one by its number. They may name the caller
+// only: the sandbox's first process belongs to the same user, and what is done to it every later command inherits.
+// What a command can see of that process, and of its threads, is closed in the helper's proc; signals it drops.
+var ofOthers = []struct {
+	nr   uint32
+	args []argument // what the arguments must be
+}{
+	{unix.SYS_PRLIMIT64, []argument{{dataArg0, 0}}},
+	{unix.SYS_SCHED_SETSCHEDULER, []argument{{dataArg0, 0}}},
+	{unix.SYS_SCHED_SETPARAM, []argument{{dataArg0, 0}}},
+	{unix.SYS_SCHED_SETATTR, []argument{{dataArg0, 0}}},
+	{unix.SYS_SETPRIORITY, []argument{{dataArg0, unix.PRIO_PROCESS}, {dataArg1, 0}}},
+	{unix.SYS_IOPRIO_SET, []argument{{dataArg0, 1}, {dataArg1, 0}}}, // IOPRIO_WHO_PROCESS
+}
+
+type argument struct{ offset, value uint32 }
+
 // filter is the seccomp program, encoded for the kernel. It answers with errors and never kills.
 func filter() []byte {
 	var prog []unix.SockFilter
@@ -77,6 +94,16 @@ func filter() []byte {
 		emit(eq, nr, 0, 1)
 		fail(unix.EPERM)
 	}
+	for _, c := range ofOthers {
+		n := uint8(len(c.args))
+		emit(eq, c.nr, 0, 2*n+2)
+		for i, a := range c.args {
+			load(a.offset)
+			emit(eq, a.value, 0, 2*(n-uint8(i))-1)
+		}
+		ret(unix.SECCOMP_RET_ALLOW)
+		fail(unix.EPERM)
+	}
 	emit(eq, unix.SYS_CLONE, 0, 4)
 	load(dataArg0)
 	emit(set, newNamespaces, 0, 1)
@@ -93,7 +120,7 @@ func filter() []byte {
 		if c.flags != 0 {
 			prog[len(prog)-1].Jf = 8
 			load(c.flags)
-			emit(set, unix.O_CREAT, 0, 5)
+			emit(set, unix.O_CREAT|unix.O_TMPFILE&^unix.O_DIRECTORY, 0, 5)
 		}
 		load(c.mode)
 		emit(set, unix.S_ISUID, 2, 0)

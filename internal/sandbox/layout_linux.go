@@ -93,7 +93,9 @@ func (s *Sandbox) base() []helper.Step {
 
 	add(helper.Dir, 0, "/tmp", "")
 	add(helper.Dir, 0, "/run", "")
-	add(helper.Link, 0, "/tmp", "/var/tmp")
+	if !s.showsVarTmp() {
+		add(helper.Link, 0, "/tmp", "/var/tmp")
+	}
 	add(helper.Dir, 0, insideHome, "")
 	return steps
 }
@@ -107,6 +109,9 @@ func (s *Sandbox) fresh() []helper.Step {
 	add(helper.Pts, 0, "/dev/pts", "")
 	add(helper.Tmpfs, helper.NoExec, "/dev/shm", "mode=1777,size=256m,nr_inodes=10000")
 	add(helper.Tmpfs, 0, "/tmp", "mode=1777,nr_inodes=500000,size="+strconv.FormatInt(s.cfg.TmpBytes, 10))
+	if s.showsVarTmp() {
+		add(helper.Tmpfs, 0, "/var/tmp", "mode=1777,nr_inodes=500000,size="+strconv.FormatInt(s.cfg.TmpBytes, 10))
+	}
 	add(helper.Tmpfs, 0, insideHome, "size=256m,nr_inodes=50000"+s.owned())
 	add(helper.File, 0o644, s.gitConfig(), insideHome+"/.gitconfig")
 	for _, root := range s.host.readable {
@@ -116,6 +121,32 @@ func (s *Sandbox) fresh() []helper.Step {
 		add(helper.Mask, helper.Optional, path, "")
 	}
 	return steps
+}
+
+// showsVarTmp says whether something of the host is mounted below /var/tmp, which is else only another name of /tmp.
+func (s *Sandbox) showsVarTmp() bool {
+	for _, path := range slices.Concat([]string{s.workspace, s.home, s.host.modCache}, s.host.readable, s.host.masked) {
+		if within(path, "/var/tmp") {
+			return true
+		}
+	}
+	return false
+}
+
+// placeable says why commands cannot work in a workspace, or can work but with something else than they must find.
+func placeable(ws string) error {
+	for _, dir := range []string{"/proc", "/sys", "/dev"} {
+		if within(ws, dir) && (ws == "/dev/shm" || !within(ws, "/dev/shm")) {
+			return fmt.Errorf("the workspace cannot be %s: what a command finds in %s is its own; choose a project directory", ws, dir)
+		}
+	}
+	for _, dir := range slices.Concat(system, []string{"/etc", "/dev", "/proc", insideHome}) {
+		real, err := filepath.EvalSymlinks(dir)
+		if within(dir, ws) || err == nil && within(real, ws) {
+			return fmt.Errorf("the workspace cannot be %s: it would cover %s, which commands need as it is; choose a project directory", ws, dir)
+		}
+	}
+	return nil
 }
 
 // owned are the options of a tmpfs that is the command's own.

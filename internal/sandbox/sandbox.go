@@ -132,6 +132,9 @@ func New(cfg Config) (*Sandbox, error) {
 	if filepath.Dir(ws) == ws {
 		return nil, fmt.Errorf("sandbox: the workspace cannot be %s: choose a project directory", ws)
 	}
+	if err := placeable(ws); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
 	if err := os.MkdirAll(cfg.Home, 0o700); err != nil {
 		return nil, fmt.Errorf("sandbox: making the state directory: %w", err)
 	}

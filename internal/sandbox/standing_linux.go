@@ -171,7 +171,7 @@ func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Ex
 	if err != nil || how != byItself || len(status) == 0 || status[0] != helper.Ended {
 		h.process.Kill()
 		<-h.gone
-		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
 			err = errNoAnswer
 		}
 	}

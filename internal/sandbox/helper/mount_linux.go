@@ -227,10 +227,11 @@ func (r *root) pin(at int, attrs uint64) syscall.Errno {
 	return attach(fd, at, attrs)
 }
 
-// proc puts a proc at path. A root without capabilities could still write to /proc/sys and the like, as the
+// proc puts a proc at path, in which this process and its threads do not exist, as a command cannot trace them: they
+// show the host's mounts, and some of their files can be written by their user. A root without capabilities could still write to /proc/sys and the like, as the
 // kernel looks only at the owner there: those parts are read-only. What shows the host is hidden.
 func (r *root) proc(path string) syscall.Errno {
-	fd, e := filesystem("proc", "", 0)
+	fd, e := filesystem("proc", "hidepid=ptraceable", 0)
 	if e != 0 {
 		return e
 	}

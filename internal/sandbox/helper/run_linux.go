@@ -44,6 +44,8 @@ func run() {
 	// Nothing in the sandbox may look into this process: it sees the host's files, and keeps its capabilities
 	// over these namespaces.
 	prctl(prSetDumpable, 0, 0)
+	deaf()
+	affinity = processors()
 	// Whatever is left open from outside goes.
 	if _, _, e := syscall.RawSyscall(sysCloseRange, ControlFD+1, uintptr(^uint32(0)), 0); e != 0 {
 		syscall.Exit(1)
@@ -81,6 +83,29 @@ func run() {
 			syscall.Close(fd)
 		}
 	}
+}
+
+// deaf takes back the runtime's signal handlers: a signal from inside that has none does nothing to the first process
+// of a name space. The runtime's own SIGURG stays, with which it interrupts loops; coming from others it does no harm.
+func deaf() {
+	var dfl [4]uint64 // the kernel's struct sigaction
+	for sig := uintptr(1); sig <= 64; sig++ {
+		if sig != uintptr(syscall.SIGURG) {
+			syscall.RawSyscall6(syscall.SYS_RT_SIGACTION, sig, uintptr(unsafe.Pointer(&dfl)), 0, 8, 0, 0)
+		}
+	}
+}
+
+// affinity are the processors that this process may use in the beginning. A command could change that of our threads.
+var affinity []byte
+
+func processors() []byte {
+	mask := make([]byte, 8192)
+	n, _, e := syscall.RawSyscall(syscall.SYS_SCHED_GETAFFINITY, 0, uintptr(len(mask)), uintptr(unsafe.Pointer(&mask[0])))
+	if e != 0 {
+		return nil
+	}
+	return mask[:n]
 }
 
 // room is a new root that waits for its command: a thread that has moved into it and dropped everything. It
@@ -277,6 +302,9 @@ func start(p, c *Program, files []int) begun {
 	path, code, msg := look(c.Argv[0], c.Env)
 	if path == "" {
 		return begun{0, code, msg}
+	}
+	if len(affinity) > 0 { // no process of an earlier command is left to change it again
+		syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, uintptr(len(affinity)), uintptr(unsafe.Pointer(&affinity[0])))
 	}
 	in, out := uintptr(files[0]), uintptr(files[1])
 	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{in, out, out}, Sys: &syscall.SysProcAttr{Setsid: true}}
