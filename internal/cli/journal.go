@@ -45,20 +45,7 @@ finding.`,
 			if all {
 				return a.verifyAll(asJSON)
 			}
-			runID, dir, err := a.find(args[0])
-			if err != nil {
-				return err
-			}
-			r, err := auditRun(runID, dir)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = a.json(r)
-			} else {
-				err = a.lines(r.findings(a.screen())...)
-			}
-			return r.verdict(err)
+			return a.audit(args[0], asJSON, audit.findings)
 		},
 	}
 	cmd.Flags().BoolVar(&all, "all", false, "every run")

@@ -64,25 +64,30 @@ checked first. Exit 1 where anything is not proved.`,
 			if !verify {
 				return usagef("--verify is the only way to replay a run: %s replay --verify %s", self(), render.Line(args[0]))
 			}
-			runID, dir, err := a.find(args[0])
-			if err != nil {
-				return err
-			}
-			r, err := auditRun(runID, dir)
-			if err != nil {
-				return err
-			}
-			if asJSON {
-				err = a.json(r)
-			} else {
-				err = a.lines(r.replayed(a.screen())...)
-			}
-			return r.verdict(err)
+			return a.audit(args[0], asJSON, audit.replayed)
 		},
 	}
 	cmd.Flags().BoolVar(&verify, "verify", false, "recompute every context and compare")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// audit checks a run and prints what was found, as tell says it or as JSON.
+func (a *app) audit(run string, asJSON bool, tell func(audit, render.Screen) []string) error {
+	runID, dir, err := a.find(run)
+	if err != nil {
+		return err
+	}
+	r, err := auditRun(runID, dir)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		err = a.json(r)
+	} else {
+		err = a.lines(tell(r, a.screen())...)
+	}
+	return r.verdict(err)
 }
 
 func (r audit) verdict(err error) error {
