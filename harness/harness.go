@@ -103,12 +103,18 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	defer log.Close()
-	if cfg.Observe != nil {
-		for _, e := range events {
-			cfg.Observe(e)
-		}
-	}
+	cfg.show(events)
 	return a.work(ctx, log)
+}
+
+// show hands what is stored to whoever observes the run.
+func (cfg Config) show(events []journal.Event) {
+	if cfg.Observe == nil {
+		return
+	}
+	for _, e := range events {
+		cfg.Observe(e)
+	}
 }
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.

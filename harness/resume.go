@@ -92,11 +92,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
-	if cfg.Observe != nil {
-		for _, e := range events {
-			cfg.Observe(e)
-		}
-	}
+	cfg.show(events)
 	return a.work(ctx, log)
 }
 

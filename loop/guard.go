@@ -171,13 +171,17 @@ func (g *guard) elapsed() time.Duration { return g.before + time.Since(g.start) 
 
 func (g *guard) wall() time.Duration { return time.Duration(g.bounds.WallMS) * time.Millisecond }
 
+func (g *guard) timeBound() bound {
+	return bound{"time", "time", "--timeout", g.elapsed().Seconds(), g.wall().Seconds(), g.wall().String()}
+}
+
 func (g *guard) boundList() []bound {
 	b := g.bounds
 	return []bound{
 		{"turns", "turns", "--max-turns", float64(g.turns), float64(b.Turns), fmt.Sprintf("%d turns", b.Turns)},
 		{"usd", "money", "--budget-usd", g.cost.Dollars(), b.Money.Dollars(), b.Money.String()},
 		{"tokens", "tokens", "--max-tokens", float64(g.usage.Total()), float64(b.Tokens), fmt.Sprintf("%d tokens", b.Tokens)},
-		{"time", "time", "--timeout", g.elapsed().Seconds(), g.wall().Seconds(), g.wall().String()},
+		g.timeBound(),
 	}
 }
 

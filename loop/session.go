@@ -84,17 +84,12 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 	var modelErr *model.Error
 	switch {
 	case errors.Is(context.Cause(ctx), errTimeUp):
-		for _, b := range s.guard.boundList() {
-			if b.name == "time" {
-				return s.reached(b)
-			}
-		}
-		return nil, errTimeUp
+		return s.reached(s.guard.timeBound())
 	case ctx.Err() != nil:
 		return &Outcome{Exit: ExitInterrupted, Reason: "interrupted"}, nil
 	case errors.As(err, &modelErr) && modelErr.Class == model.Script:
 		return &Outcome{Exit: ExitFault, Reason: modelErr.Error()}, err
-	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
+	case journal.NoSpace(err), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
 		return &Outcome{Exit: ExitEnvironment, Reason: "the disk cannot be used: " + err.Error()}, err
 	case errors.As(err, &modelErr):
 		return &Outcome{Exit: ExitEnvironment, Reason: "the model cannot be used: " + modelErr.Error()}, nil

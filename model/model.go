@@ -93,6 +93,17 @@ type Info struct {
 // ID is "provider:model".
 func (i Info) ID() string { return i.Provider + ":" + i.Model }
 
+// With is the description with what a caller knows better: a window above 0, a price that is not nil.
+func (i Info) With(window int64, price *message.Price) Info {
+	if window > 0 {
+		i.ContextWindow = window
+	}
+	if price != nil {
+		i.Price = price
+	}
+	return i
+}
+
 // Reply is a whole answer.
 type Reply struct {
 	Blocks []message.Block

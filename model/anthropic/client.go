@@ -68,12 +68,7 @@ func New(cfg Config) *Client {
 	c.endpoint = wire.Endpoint{Provider: "anthropic", Model: cfg.Model, BaseURL: base, Key: cfg.Key, KeyEnv: "ANTHROPIC_API_KEY",
 		URLEnv: "ANTHROPIC_BASE_URL", HTTP: cfg.HTTP, Idle: cfg.Idle, Content: cfg.Content}
 	c.info = model.Known("anthropic", cfg.Model)
-	if cfg.ContextWindow > 0 {
-		c.info.ContextWindow = cfg.ContextWindow
-	}
-	if cfg.Price != nil {
-		c.info.Price = cfg.Price
-	}
+	c.info = c.info.With(cfg.ContextWindow, cfg.Price)
 	return c
 }
 

@@ -71,12 +71,7 @@ func New(cfg Config) *Client {
 	}
 	c.endpoint = wire.Endpoint{Provider: p.Name, Model: name, BaseURL: base, Key: cfg.Key, KeyEnv: p.KeyName(),
 		URLEnv: p.URLName(), HTTP: cfg.HTTP, Idle: cfg.Idle, Content: cfg.Content}
-	if cfg.ContextWindow > 0 {
-		c.info.ContextWindow = cfg.ContextWindow
-	}
-	if cfg.Price != nil {
-		c.info.Price = cfg.Price
-	}
+	c.info = c.info.With(cfg.ContextWindow, cfg.Price)
 	return c
 }
 
