@@ -70,7 +70,7 @@ type Config struct {
 }
 
 // DefaultBounds are the limits of a run for which nobody gave others.
-var DefaultBounds = journal.Bounds{Turns: 40, Tokens: 2_000_000, Money: 3 * message.Dollar, WallMS: 30 * 60 * 1000}
+var DefaultBounds = journal.Bounds{Turns: 40, Tokens: 2_000_000, Money: 3 * message.Dollar, WallMS: 30 * 60 * 1000, MiB: 4096}
 
 // Result is a run's outcome and where to read about it.
 type Result struct {
@@ -364,5 +364,5 @@ func TreeDigest(ctx context.Context, workspace, home string) (string, error) {
 
 func withDefaults(b journal.Bounds) journal.Bounds {
 	d := DefaultBounds
-	return journal.Bounds{Turns: cmp.Or(b.Turns, d.Turns), Tokens: cmp.Or(b.Tokens, d.Tokens), Money: cmp.Or(b.Money, d.Money), WallMS: cmp.Or(b.WallMS, d.WallMS)}
+	return journal.Bounds{Turns: cmp.Or(b.Turns, d.Turns), Tokens: cmp.Or(b.Tokens, d.Tokens), Money: cmp.Or(b.Money, d.Money), WallMS: cmp.Or(b.WallMS, d.WallMS), MiB: cmp.Or(b.MiB, d.MiB)}
 }

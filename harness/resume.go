@@ -216,6 +216,6 @@ func (p past) fill(cfg Config) Config {
 		}
 	}
 	b, was := &cfg.Bounds, p.start.Bounds
-	*b = journal.Bounds{Turns: cmp.Or(b.Turns, was.Turns), Tokens: cmp.Or(b.Tokens, was.Tokens), Money: cmp.Or(b.Money, was.Money), WallMS: cmp.Or(b.WallMS, was.WallMS)}
+	*b = journal.Bounds{Turns: cmp.Or(b.Turns, was.Turns), Tokens: cmp.Or(b.Tokens, was.Tokens), Money: cmp.Or(b.Money, was.Money), WallMS: cmp.Or(b.WallMS, was.WallMS), MiB: cmp.Or(b.MiB, was.MiB)}
 	return cfg
 }

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -92,6 +93,31 @@ type blobs struct {
 	count int             // of temporary files
 	fresh map[string]bool // paths whose directories the next sync makes durable
 	again bool            // a sync failed: see touch
+	size  int64           // of all blobs in bytes, once sized
+	sized bool
+}
+
+// total is how many bytes all blobs of the run take. The first time it looks at every one; from then on it counts.
+func (b *blobs) total() (int64, error) {
+	if b.sized {
+		return b.size, nil
+	}
+	var size int64
+	err := filepath.WalkDir(filepath.Join(b.dir, blobsName), func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.Type().IsRegular() {
+			return err
+		}
+		info, err := entry.Info()
+		if err == nil {
+			size += info.Size()
+		}
+		return err
+	})
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return 0, fmt.Errorf("size of the blobs: %w", err)
+	}
+	b.size, b.sized = size, true
+	return size, nil
 }
 
 func (b *blobs) put(content []byte) (Ref, error) {
@@ -145,6 +171,7 @@ func (b *blobs) putFrom(r io.Reader) (Ref, error) {
 		return fail(err)
 	}
 	b.fresh[path] = true
+	b.size += size // one that was there already is counted twice until the next look: never too little
 	return ref, nil
 }
 

@@ -292,6 +292,14 @@ func (f *File) OpenBlob(ref Ref) (io.ReadCloser, error) {
 	return p.openBlob(ref)
 }
 
+// Size is what the run's own lines and blobs take, in bytes.
+func (f *File) Size() (int64, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	blobs, err := f.blobs.total()
+	return f.at.offset + blobs, err
+}
+
 // findBlob finds the run that holds a blob: this one, or one that it was forked from.
 func (f *File) findBlob(ref Ref) (place, error) {
 	if err := checkHash(ref.Hash); err != nil {

@@ -27,6 +27,9 @@ type Log interface {
 	Blob(ref Ref) ([]byte, error)
 	// Events reads the log from its start, with blobs in place.
 	Events() iter.Seq2[Event, error]
+	// Size is what the run takes, in bytes: its lines and its blobs, without those that it shares with the run
+	// it was forked from.
+	Size() (int64, error)
 	Close() error
 }
 

@@ -98,6 +98,17 @@ func (m *Memory) OpenBlob(ref Ref) (io.ReadCloser, error) {
 	return io.NopCloser(bytes.NewReader(content)), err
 }
 
+// Size is what the lines and the blobs take, in bytes.
+func (m *Memory) Size() (int64, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	size := int64(len(m.lines))
+	for _, content := range m.blobs {
+		size += int64(len(content))
+	}
+	return size, nil
+}
+
 func (m *Memory) blob(ref Ref) ([]byte, error) {
 	content, known := m.blobs[ref.Hash]
 	if !known {

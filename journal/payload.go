@@ -67,6 +67,7 @@ type Bounds struct {
 	Tokens int64        `json:"tokens,omitempty"`
 	Money  message.Cost `json:"usd,omitempty"`
 	WallMS int64        `json:"wall_ms,omitempty"`
+	MiB    int64        `json:"mib,omitempty"` // that the journal and its blobs may take on the disk
 }
 
 // SessionEnd says how a session ended and what may be claimed for it.

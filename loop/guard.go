@@ -34,6 +34,7 @@ type guard struct {
 	turns   int
 	usage   message.Usage
 	cost    message.Cost
+	kept    int64              // bytes on the disk, when last looked at
 	warned  map[string]float64 // bound -> the limit of whose soft threshold the model was told
 
 	stop     message.StopReason             // of the last reply
@@ -182,11 +183,19 @@ func (g *guard) boundList() []bound {
 		{"usd", "money", "--budget-usd", g.cost.Dollars(), b.Money.Dollars(), b.Money.String()},
 		{"tokens", "tokens", "--max-tokens", float64(g.usage.Total()), float64(b.Tokens), fmt.Sprintf("%d tokens", b.Tokens)},
 		g.timeBound(),
+		{"mib", "disk space for the journal", "--max-journal-mb", float64(g.kept) / (1 << 20), float64(b.MiB), fmt.Sprintf("%d MiB of journal", b.MiB)},
 	}
 }
 
 // bounded ends the run where a bound is reached, and warns the model, once, where one is near.
 func (s *session) bounded() (*Outcome, error) {
+	if s.Bounds.MiB > 0 {
+		size, err := s.Log.Size()
+		if err != nil {
+			return nil, err
+		}
+		s.guard.kept = size
+	}
 	for _, b := range s.guard.boundList() {
 		switch {
 		case b.limit == 0:

@@ -21,6 +21,7 @@ type boundFlags struct {
 	tokens  int64
 	usd     float64
 	timeout time.Duration
+	mib     int64
 }
 
 // register adds the flags. The defaults are what holds where one is not given; none means: as before.
@@ -35,6 +36,7 @@ func (f *boundFlags) register(flags *pflag.FlagSet, defaults journal.Bounds) {
 	flags.Int64Var(&f.tokens, "max-tokens", 0, usage("stop after `N` tokens read and written", strconv.FormatInt(defaults.Tokens, 10)))
 	flags.Float64Var(&f.usd, "budget-usd", 0, usage("stop after `X` US dollars", defaults.Money.String()))
 	flags.DurationVar(&f.timeout, "timeout", 0, usage("stop after a `duration` of work such as 10m", shortDuration(wall(defaults))))
+	flags.Int64Var(&f.mib, "max-journal-mb", 0, usage("stop when the run keeps more than `N` MiB on the disk", strconv.FormatInt(defaults.MiB, 10)))
 }
 
 // bounds refuses what cannot be meant. A bound that was given as 0 would otherwise be the default one.
@@ -47,11 +49,13 @@ func (f *boundFlags) bounds(given func(string) bool) (journal.Bounds, error) {
 		return journal.Bounds{}, usagef(above, "max-tokens")
 	case given("timeout") && f.timeout < time.Millisecond:
 		return journal.Bounds{}, usagef("--timeout must be 1ms or more")
+	case given("max-journal-mb") && f.mib <= 0:
+		return journal.Bounds{}, usagef(above, "max-journal-mb")
 	case given("budget-usd") && !(f.usd >= 1e-9 && f.usd <= 1e9):
 		return journal.Bounds{}, usagef("--budget-usd must be above 0 and at most a billion")
 	}
 	ms := int64(math.Ceil(float64(f.timeout) / float64(time.Millisecond)))
-	return journal.Bounds{Turns: f.turns, Tokens: f.tokens, Money: message.USD(f.usd), WallMS: ms}, nil
+	return journal.Bounds{Turns: f.turns, Tokens: f.tokens, Money: message.USD(f.usd), WallMS: ms, MiB: f.mib}, nil
 }
 
 func wall(b journal.Bounds) time.Duration { return time.Duration(b.WallMS) * time.Millisecond }
@@ -108,6 +112,8 @@ func (h *halt) higher() string {
 		return fmt.Sprintf("--max-tokens %.0f", double)
 	case "usd":
 		return "--budget-usd " + strconv.FormatFloat(double, 'f', -1, 64)
+	case "mib":
+		return fmt.Sprintf("--max-journal-mb %.0f", double)
 	case "time":
 		return "--timeout " + shortDuration(time.Duration(double*float64(time.Second)).Round(time.Millisecond))
 	}

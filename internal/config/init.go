@@ -90,7 +90,7 @@ version: 1
 `)
 	for _, row := range defaults.Rows() {
 		if name, ok := strings.CutPrefix(row.Name, "bounds."); ok {
-			fmt.Fprintf(&b, "#   %-24s # %s\n", name+": "+orElse(row.Value, map[string]string{"turns": "40", "tokens": "2000000", "usd": "3", "timeout": "30m"}[name]), row.Doc)
+			fmt.Fprintf(&b, "#   %-24s # %s\n", name+": "+orElse(row.Value, map[string]string{"turns": "40", "tokens": "2000000", "usd": "3", "timeout": "30m", "journal_mb": "4096"}[name]), row.Doc)
 		}
 	}
 	b.WriteString(`

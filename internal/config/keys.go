@@ -169,6 +169,7 @@ var table = []setting{
 		narrow: lower(showMS),
 		shown:  showMS,
 	},
+	count[int64]("journal_mb", "BELAY_MAX_JOURNAL_MB", "--max-journal-mb", "MiB that a run may keep on the disk", func(s *Settings) *int64 { return &s.Bounds.MiB }),
 	of[[]string]{
 		Key:   Key{Name: "tools", Env: "BELAY_TOOLS", Flag: "--tools", Doc: "the only tools the model gets", Untrusted: Fewer},
 		at:    func(s *Settings) *[]string { return &s.Tools },

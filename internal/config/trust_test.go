@@ -299,7 +299,7 @@ func TestEveryCommentOfInitIsGood(t *testing.T) {
 		for line := range strings.Lines(string(text)) {
 			rest, commented := strings.CutPrefix(line, "# ")
 			word, _, isKey := strings.Cut(strings.TrimSpace(rest), ":")
-			if commented && isKey && strings.Contains(" verify model mode bounds turns tokens usd timeout tools protect ", " "+word+" ") {
+			if commented && isKey && strings.Contains(" verify model mode bounds turns tokens usd timeout journal_mb tools protect ", " "+word+" ") {
 				line = rest
 			}
 			lines = append(lines, line)

@@ -60,6 +60,10 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, func(p journal.Degraded) []string { return Degraded(t.screen, p) })
 	case journal.TypeSessionEnd:
 		return decoded(e, t.ended)
+	case journal.TypeFork:
+		return decoded(e, t.forked)
+	case journal.TypeResume:
+		return decoded(e, t.resumed)
 	case journal.TypeWriterOpen:
 		return nil, nil
 	}
@@ -67,6 +71,36 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return []string{t.screen.paint(dim, "  · "+Line(string(e.Type)))}, nil
 	}
 	return nil, nil
+}
+
+func (t *teller) forked(p journal.Fork) []string {
+	return t.block([]string{t.screen.paint(bold, "forked") + fmt.Sprintf(" from %s after its event %d", Line(p.Parent), p.Seq)})
+}
+
+// resumed says what was not as it was before.
+func (t *teller) resumed(p journal.Resume) []string {
+	lines := []string{t.screen.paint(bold, "resumed") + t.screen.paint(dim, ", and this is not as it was:")}
+	for i, c := range p.Changes {
+		if most := t.room(12); most > 0 && i == most {
+			lines = append(lines, t.screen.paint(dim, fmt.Sprintf("  … %s more", plural(int64(len(p.Changes)-i), "change"))))
+			break
+		}
+		lines = append(lines, "  "+t.screen.paint(yellow, "~")+" "+changed(c))
+	}
+	return t.block(lines)
+}
+
+// changed is one thing that is another than it was.
+func changed(c journal.Change) string {
+	what := Line(strings.TrimSpace(c.What + " " + c.Name))
+	switch was, is := short(c.Was), short(c.Is); {
+	case is == "":
+		return what + " is gone"
+	case was == "":
+		return what + " is new"
+	default:
+		return what + ": " + was + " → " + is
+	}
 }
 
 func decoded[P any](e journal.Event, tell func(P) []string) ([]string, error) {

@@ -40,6 +40,7 @@ func Run(t *testing.T, s Store) {
 		"one writer":                       oneWriter,
 		"closed":                           closed,
 		"side by side":                     sideBySide,
+		"size":                             size,
 		"random histories":                 random,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, s) })
@@ -388,5 +389,41 @@ func random(t *testing.T, s Store) {
 			t.Errorf("seed %d:\n%s", seed, d)
 		}
 		log.Close()
+	}
+}
+
+// size holds what a log says of itself against what was put into it, before and after it is opened anew.
+func size(t *testing.T, s Store) {
+	log, _ := s.Create(t, Story()...)
+	measure := func() int64 {
+		t.Helper()
+		n, err := log.Size()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	empty := measure()
+	if empty <= 0 {
+		t.Fatalf("a log with events has the size %d", empty)
+	}
+	if _, err := log.PutBlob(bytes.Repeat([]byte("0123456789abcdef"), 1<<14)); err != nil {
+		t.Fatal(err)
+	}
+	grown := measure()
+	if grown-empty != 1<<18 {
+		t.Errorf("a blob of %d bytes added %d", 1<<18, grown-empty)
+	}
+	if err := log.Close(); err != nil {
+		t.Fatal(err)
+	}
+	again, err := s.Reopen(t, log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer again.Close()
+	log = again
+	if n := measure(); n != grown {
+		t.Errorf("opened anew it has the size %d, and had %d", n, grown)
 	}
 }
