@@ -73,8 +73,8 @@ func try(ctx context.Context, level Level, program string) error {
 	}
 	defer h.end()
 	exit, err := h.exec(ctx, &room{base: s.base(), own: steps, program: helper.Program{
-		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits, Filter: filterOnce(),
-	}}, tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out})
+		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: s.effective(Limits{}).rlimits(false), Filter: filterOnce(),
+	}}, Call{Command: tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out}})
 	if err != nil {
 		return err
 	}
