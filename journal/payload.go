@@ -56,6 +56,10 @@ type Instruction struct {
 type ModelInfo struct {
 	ID            string         `json:"id"`             // "provider:model"
 	Spec          string         `json:"spec,omitempty"` // what the person asked for
+	Effort        string         `json:"effort,omitempty"`
+	Light         string         `json:"light,omitempty"`    // spec of the model for summaries, where it is another
+	Judge         string         `json:"judge,omitempty"`    // spec of the model that judges, where it is another
+	Fallback      []string       `json:"fallback,omitempty"` // specs of those that stand in for it
 	ContextWindow int64          `json:"context_window,omitempty"`
 	Price         *message.Price `json:"price,omitempty"`
 	Scripted      bool           `json:"scripted,omitempty"`
