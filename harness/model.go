@@ -137,9 +137,9 @@ func connect(spec model.Spec, named bool, cfg Config) (model.Client, error) {
 	case model.Anthropic:
 		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.OpenAIChat:
-		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
+		return openai.New(openai.Config{Model: spec.Name, Images: known.Images, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.OpenAIResponses:
-		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
+		return openai.NewResponses(openai.Config{Model: spec.Name, Images: known.Images, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.Gemini:
 		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	}

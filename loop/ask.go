@@ -72,13 +72,15 @@ func (s *session) askOne(ctx context.Context) (model.Reply, error) {
 	started := time.Now()
 	reply, attempts, wasted, err := s.attempt(ctx, request)
 	s.tidy(&reply)
-	reply.Usage = reply.Usage.Add(wasted)
 	record := journal.ModelReply{
 		Blocks: reply.Blocks, Stop: reply.Stop, Usage: reply.Usage,
 		DurationMS: time.Since(started).Milliseconds(), Attempts: attempts,
 	}
 	if price := s.Client.Info().Price; price != nil {
-		record.Cost = price.Of(reply.Usage) // of failed attempts too: what was billed is paid
+		record.Cost = price.Of(reply.Usage) + price.Of(wasted) // what was billed is paid, whatever came of it
+	}
+	if wasted != (message.Usage{}) {
+		record.Wasted = &wasted
 	}
 	if err != nil {
 		record.Stop, record.Error = message.StopError, err.Error()

@@ -74,7 +74,7 @@ func (a *app) known() (map[string]model.Info, error) {
 	}
 	known := map[string]model.Info{}
 	for name, m := range models {
-		known[name] = model.Info{ContextWindow: m.ContextWindow, Price: m.Price}
+		known[name] = model.Info{ContextWindow: m.ContextWindow, Price: m.Price, Images: m.Images}
 	}
 	return known, nil
 }
