@@ -42,6 +42,8 @@ var layers = map[string][]string{
 	// loops
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection", "internal/failpoint"},
 
+	"eval/stats": {},
+
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/keys", "internal/redact", "internal/smallfile",
@@ -70,7 +72,7 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"eval/stats", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
 

@@ -39,6 +39,7 @@ type Config struct {
 
 	Home     string                // belay's state; "" is DefaultHome()
 	Model    string                // see model.ParseSpec; "" takes a local server that lists a model
+	Roles    Roles                 // the models of the other parts
 	Effort   string                // how much the model is to think, one of Efforts; "" leaves it to the model
 	Known    map[string]model.Info // by "provider:name": window and price, instead of what belay knows
 	Client   model.Client          // used instead of Model where it is set
@@ -147,6 +148,7 @@ type agent struct {
 	system  string
 	specs   []model.Tool
 	spec    string   // of the model, to ask for again
+	roles   Roles    // the same of the other parts
 	repo    *repoMap // nil where the repository has none
 	secrets *redact.Redactor
 	loop    loop.Config
@@ -188,6 +190,11 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, &UsageError{fmt.Errorf("the price of %s is unknown, so a bound in dollars cannot hold: leave it out, and bound the tokens", client.Info().ID())}
 	}
 	a.spec = spec
+	a.roles = cfg.Roles.absolute()
+	roles, err := chooseRoles(cfg)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
 	registry, err := registry(cfg)
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
@@ -222,7 +229,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true, Rules: rules}
 	a.loop = loop.Config{
-		Client: client, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
+		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
@@ -325,7 +332,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	}
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
-		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
+		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, Effort: cfg.Effort, Light: a.roles.Light, Judge: a.roles.Judge, Fallback: a.roles.Fallback, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
 	}

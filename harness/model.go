@@ -54,6 +54,61 @@ func chooseModel(ctx context.Context, cfg Config) (client model.Client, spec str
 	return client, found.String(), err
 }
 
+// Roles name the models of the other parts, as Config.Model does. A part that is not named falls to the main model.
+type Roles struct {
+	Light    string   // summaries and explanations
+	Judge    string   // judgements
+	Fallback []string // asked in turn, each where those before it cannot be reached
+}
+
+// roles are the clients of Roles; nil where nobody was named.
+type roles struct {
+	light, judge model.Client
+	fallback     []model.Client
+}
+
+// absolute names rehearsals so that a resume from another folder finds them.
+func (r Roles) absolute() Roles {
+	abs := func(name string) string {
+		if file, ok := strings.CutPrefix(name, "rehearsal:"); ok {
+			if full, err := filepath.Abs(file); err == nil {
+				return "rehearsal:" + full
+			}
+		}
+		return name
+	}
+	r.Light, r.Judge, r.Fallback = abs(r.Light), abs(r.Judge), slices.Clone(r.Fallback)
+	for i, name := range r.Fallback {
+		r.Fallback[i] = abs(name)
+	}
+	return r
+}
+
+// chooseRoles makes the clients of the other parts. A model that could not be used when it is needed is refused now.
+func chooseRoles(cfg Config) (r roles, err error) {
+	named := func(role, name string) model.Client {
+		if name == "" || err != nil {
+			return nil
+		}
+		spec, specErr := model.ParseSpec(name)
+		if specErr != nil {
+			err = fmt.Errorf("%s model: %w", role, specErr)
+			return nil
+		}
+		client, connectErr := connect(spec, true, cfg)
+		if connectErr != nil {
+			err = fmt.Errorf("%s model %s: %w", role, name, connectErr)
+			return nil
+		}
+		return client
+	}
+	r.light, r.judge = named("light", cfg.Roles.Light), named("judge", cfg.Roles.Judge)
+	for _, name := range cfg.Roles.Fallback {
+		r.fallback = append(r.fallback, named("fallback", name))
+	}
+	return r, err
+}
+
 // Efforts are the levels of thinking that can be asked for. Not every model knows all of them.
 var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
 
@@ -82,9 +137,9 @@ func connect(spec model.Spec, named bool, cfg Config) (model.Client, error) {
 	case model.Anthropic:
 		return anthropic.New(anthropic.Config{Model: spec.Name, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.OpenAIChat:
-		return openai.New(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
+		return openai.New(openai.Config{Model: spec.Name, Images: known.Images, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.OpenAIResponses:
-		return openai.NewResponses(openai.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
+		return openai.NewResponses(openai.Config{Model: spec.Name, Images: known.Images, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	case model.Gemini:
 		return gemini.New(gemini.Config{Model: spec.Name, Provider: p, BaseURL: base, Key: reveal, Effort: cfg.Effort, ContextWindow: known.ContextWindow, Price: known.Price}), nil
 	}

@@ -199,6 +199,12 @@ func (p past) fill(cfg Config) Config {
 	if cfg.Model == "" {
 		cfg.Model = p.start.Model.Spec
 	}
+	was := p.start.Model
+	cfg.Effort = cmp.Or(cfg.Effort, was.Effort)
+	cfg.Roles.Light, cfg.Roles.Judge = cmp.Or(cfg.Roles.Light, was.Light), cmp.Or(cfg.Roles.Judge, was.Judge)
+	if len(cfg.Roles.Fallback) == 0 {
+		cfg.Roles.Fallback = was.Fallback
+	}
 	if len(cfg.Only) == 0 { // what the model was not told of is not run for it either
 		for _, t := range p.tools {
 			cfg.Only = append(cfg.Only, t.Name)
@@ -215,7 +221,8 @@ func (p past) fill(cfg Config) Config {
 			cfg.Protect = append(cfg.Protect, path)
 		}
 	}
-	b, was := &cfg.Bounds, p.start.Bounds
-	*b = journal.Bounds{Turns: cmp.Or(b.Turns, was.Turns), Tokens: cmp.Or(b.Tokens, was.Tokens), Money: cmp.Or(b.Money, was.Money), WallMS: cmp.Or(b.WallMS, was.WallMS), MiB: cmp.Or(b.MiB, was.MiB)}
+	b, before := &cfg.Bounds, p.start.Bounds
+	*b = journal.Bounds{Turns: cmp.Or(b.Turns, before.Turns), Tokens: cmp.Or(b.Tokens, before.Tokens), Money: cmp.Or(b.Money, before.Money),
+		WallMS: cmp.Or(b.WallMS, before.WallMS), MiB: cmp.Or(b.MiB, before.MiB)}
 	return cfg
 }

@@ -56,6 +56,10 @@ type Instruction struct {
 type ModelInfo struct {
 	ID            string         `json:"id"`             // "provider:model"
 	Spec          string         `json:"spec,omitempty"` // what the person asked for
+	Effort        string         `json:"effort,omitempty"`
+	Light         string         `json:"light,omitempty"`    // spec of the model for summaries, where it is another
+	Judge         string         `json:"judge,omitempty"`    // spec of the model that judges, where it is another
+	Fallback      []string       `json:"fallback,omitempty"` // specs of those that stand in for it
 	ContextWindow int64          `json:"context_window,omitempty"`
 	Price         *message.Price `json:"price,omitempty"`
 	Scripted      bool           `json:"scripted,omitempty"`
@@ -101,6 +105,8 @@ type Proof struct {
 type UserMessage struct {
 	Text string `json:"text"`
 	By   string `json:"by,omitempty"` // "" is a person; "harness" is a nudge
+
+	Images []message.Image `json:"images,omitempty"`
 }
 
 // ModelCall is written before a request is sent.
@@ -122,6 +128,7 @@ type ModelReply struct {
 	Blocks     []message.Block    `json:"blocks"`
 	Stop       message.StopReason `json:"stop"`
 	Usage      message.Usage      `json:"usage"`
+	Wasted     *message.Usage     `json:"wasted,omitempty"` // what attempts cost of which nothing came
 	Cost       message.Cost       `json:"cost_usd"`
 	DurationMS int64              `json:"duration_ms"`
 	Attempts   int                `json:"attempts"`
@@ -156,19 +163,20 @@ type Permission struct {
 
 // ToolResult is the one outcome of a call.
 type ToolResult struct {
-	CallID     string   `json:"call_id"`
-	Status     string   `json:"status"`
-	Code       string   `json:"code,omitempty"`
-	Summary    string   `json:"summary,omitempty"`
-	Text       string   `json:"text"`          // what the model reads
-	Raw        *Ref     `json:"raw,omitempty"` // the whole output, where Text is a cut of it
-	Size       int64    `json:"size"`          // bytes of the whole output
-	Truncated  bool     `json:"truncated,omitempty"`
-	DurationMS int64    `json:"duration_ms"`
-	Exit       *int     `json:"exit,omitempty"`
-	Denied     []string `json:"denied,omitempty"`
-	Read       []string `json:"read,omitempty"`
-	Wrote      []string `json:"wrote,omitempty"`
+	Images     []message.Image `json:"images,omitempty"` // the model is shown
+	CallID     string          `json:"call_id"`
+	Status     string          `json:"status"`
+	Code       string          `json:"code,omitempty"`
+	Summary    string          `json:"summary,omitempty"`
+	Text       string          `json:"text"`          // what the model reads
+	Raw        *Ref            `json:"raw,omitempty"` // the whole output, where Text is a cut of it
+	Size       int64           `json:"size"`          // bytes of the whole output
+	Truncated  bool            `json:"truncated,omitempty"`
+	DurationMS int64           `json:"duration_ms"`
+	Exit       *int            `json:"exit,omitempty"`
+	Denied     []string        `json:"denied,omitempty"`
+	Read       []string        `json:"read,omitempty"`
+	Wrote      []string        `json:"wrote,omitempty"`
 
 	Hashes map[string]string `json:"hashes,omitempty"` // path -> what Read and Wrote are after the call: SHA-256, its first 32 hex characters
 }

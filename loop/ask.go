@@ -25,8 +25,38 @@ const (
 	maxWait     = time.Minute
 )
 
-// ask projects the journal into a request, calls the model, and records both sides.
+// ask gets the next reply, from the model or from one that stands in for it: a provider that is down for longer than
+// patience lasts is replaced for the rest of the session.
 func (s *session) ask(ctx context.Context) (model.Reply, error) {
+	for {
+		reply, err := s.askOne(ctx)
+		if err == nil || ctx.Err() != nil || len(s.Fallback) == 0 || !outage(err) {
+			return reply, err
+		}
+		next := s.Fallback[0]
+		loss := fmt.Sprintf("%s cannot be reached, %s goes on in its place: %v", s.Client.Info().ID(), next.Info().ID(), err)
+		s.Client, s.Fallback = next, s.Fallback[1:]
+		if err := s.note(s.entry(journal.TypeDegraded, journal.Degraded{Component: "model", Loss: loss})); err != nil {
+			return model.Reply{}, err
+		}
+	}
+}
+
+// outage says whether another provider may do what this one cannot.
+func outage(err error) bool {
+	var failure *model.Error
+	if !errors.As(err, &failure) {
+		return false
+	}
+	switch failure.Kind {
+	case model.Overloaded, model.RateLimit, model.Quota, model.Server, model.Network, model.StreamTruncated:
+		return true
+	}
+	return failure.Class == model.Transient && failure.Kind != model.MalformedCall
+}
+
+// askOne projects the journal into a request, calls the model, and records both sides.
+func (s *session) askOne(ctx context.Context) (model.Reply, error) {
 	request, hashes, err := s.fold.Request()
 	if err != nil {
 		return model.Reply{}, fmt.Errorf("project the context: %w", err)
@@ -40,14 +70,17 @@ func (s *session) ask(ctx context.Context) (model.Reply, error) {
 	}
 	failpoint.Hit("ask.before-call")
 	started := time.Now()
-	reply, attempts, err := s.attempt(ctx, request)
+	reply, attempts, wasted, err := s.attempt(ctx, request)
 	s.tidy(&reply)
 	record := journal.ModelReply{
 		Blocks: reply.Blocks, Stop: reply.Stop, Usage: reply.Usage,
 		DurationMS: time.Since(started).Milliseconds(), Attempts: attempts,
 	}
 	if price := s.Client.Info().Price; price != nil {
-		record.Cost = price.Of(reply.Usage)
+		record.Cost = price.Of(reply.Usage) + price.Of(wasted) // what was billed is paid, whatever came of it
+	}
+	if wasted != (message.Usage{}) {
+		record.Wasted = &wasted
 	}
 	if err != nil {
 		record.Stop, record.Error = message.StopError, err.Error()
@@ -81,21 +114,25 @@ func (s *session) describe(request model.Request, hashes projection.Hashes) (jou
 	return call, nil
 }
 
-// attempt calls the model until it answers, for as long as trying again may help.
-func (s *session) attempt(ctx context.Context, request model.Request) (reply model.Reply, attempts int, err error) {
+// attempt calls the model until it answers, for as long as trying again may help. Wasted is what the provider counted
+// for attempts of which nothing came.
+func (s *session) attempt(ctx context.Context, request model.Request) (reply model.Reply, attempts int, wasted message.Usage, err error) {
 	wait := firstWait
 	malformed := 0
 	for attempts = 1; ; attempts++ {
 		reply, err = s.stream(ctx, request)
 		if err == nil || ctx.Err() != nil || errors.Is(err, errClientPanic) {
-			return reply, attempts, err
+			return reply, attempts, wasted, err
 		}
 		failure := model.AsError(err)
+		if failure.Usage != nil {
+			wasted = wasted.Add(*failure.Usage)
+		}
 		if failure.Kind == model.MalformedCall {
 			malformed++
 		}
 		if !failure.Retryable() || attempts == maxAttempts || malformed > model.MalformedTries {
-			return reply, attempts, failure
+			return reply, attempts, wasted, failure
 		}
 		pause := wait + rand.N(wait/2)
 		if failure.RetryAfter > 0 {
@@ -103,7 +140,7 @@ func (s *session) attempt(ctx context.Context, request model.Request) (reply mod
 		}
 		s.progress("%v; trying again in %v", failure, pause.Round(100*time.Millisecond))
 		if err := s.sleep(ctx, pause); err != nil {
-			return reply, attempts, err
+			return reply, attempts, wasted, err
 		}
 		wait = min(2*wait, maxWait)
 	}

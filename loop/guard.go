@@ -89,6 +89,9 @@ func (g *guard) apply(e *decoded) error {
 		}
 		g.worst = 0
 		g.usage, g.cost = g.usage.Add(p.Usage), g.cost+p.Cost
+		if p.Wasted != nil {
+			g.usage = g.usage.Add(*p.Wasted)
+		}
 	case journal.TypeToolRequest:
 		var p journal.ToolRequest
 		if err := e.Decode(&p); err != nil {

@@ -19,6 +19,9 @@ import (
 type Config struct {
 	Log       journal.Log
 	Client    model.Client
+	Light     model.Client   // for summaries and explanations; nil is Client
+	Judging   model.Client   // for judgements; nil is Client
+	Fallback  []model.Client // asked in turn, each where those before it cannot be reached
 	Tools     *tool.Registry
 	Place     tool.Place
 	Judge     func(policy.Action) policy.Decision

@@ -226,7 +226,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		CallID: callID, Status: string(r.Status), Summary: r.Summary, Text: text, Truncated: cut,
 		Size: max(r.Stats.Bytes, int64(len(r.Text))), DurationMS: r.Stats.Duration.Milliseconds(),
 		Exit: r.Stats.Exit, Denied: r.Stats.Denied, Read: r.Context.Read, Wrote: r.Context.Wrote,
-		Hashes: s.hashes(r.Context),
+		Hashes: s.hashes(r.Context), Images: r.Images,
 	}
 	if r.Error != nil {
 		result.Code = string(r.Error.Code)

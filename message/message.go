@@ -26,6 +26,7 @@ const (
 	KindCall     Kind = "call"
 	KindResult   Kind = "result"
 	KindOpaque   Kind = "opaque"
+	KindImage    Kind = "image"
 )
 
 // Block is one part of a message. Exactly the field that Kind names is set.
@@ -35,6 +36,7 @@ type Block struct {
 	Call   *ToolCall   `json:"call,omitempty"`
 	Result *ToolResult `json:"result,omitempty"`
 	Opaque *Opaque     `json:"opaque,omitempty"` // beside Text or Call for what a provider signed
+	Image  *Image      `json:"image,omitempty"`
 }
 
 // ToolCall is the model's request that a tool be run. ID is unique in a run. Args holds the bytes the model
@@ -51,6 +53,15 @@ type ToolResult struct {
 	CallID string `json:"call_id"`
 	Text   string `json:"text"`
 	Error  bool   `json:"error,omitempty"`
+	// Images are shown beside the text, to models that take them.
+	Images []Image `json:"images,omitempty"`
+}
+
+// Image is a picture that a model is shown.
+type Image struct {
+	MediaType string `json:"media_type"` // image/png, image/jpeg, image/gif or image/webp
+	Data      []byte `json:"data"`       // the file, in base64 in JSON
+	Name      string `json:"name,omitempty"`
 }
 
 // Opaque is a provider's own bytes (a thinking signature, encrypted reasoning), replayed unchanged to the

@@ -12,12 +12,13 @@ type Usage struct {
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read,omitempty"`
 	CacheWrite int64 `json:"cache_write,omitempty"`
-	Reasoning  int64 `json:"reasoning,omitempty"` // the part of Output that was thinking, where the provider tells it apart
+	CacheHour  int64 `json:"cache_hour,omitempty"` // the part of CacheWrite that is kept for an hour, which costs more
+	Reasoning  int64 `json:"reasoning,omitempty"`  // the part of Output that was thinking, where the provider tells it apart
 }
 
 // Add returns the sum of both.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Reasoning + v.Reasoning}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.CacheHour + v.CacheHour, u.Reasoning + v.Reasoning}
 }
 
 // Total is every token that was read or written.
@@ -70,12 +71,17 @@ type Price struct {
 	LongOutput float64 `json:"long_output,omitempty" yaml:"long_output"`
 }
 
+// hourFactor is how much more a token costs that is written to the cache for an hour instead of five minutes: twice the
+// price of input against one and a quarter of it.
+const hourFactor = 2 / 1.25
+
 // Of returns the cost of the usage of one call at this price. That of several is the sum: a surcharge for a long
 // prompt is each call's own.
 func (p Price) Of(u Usage) Cost {
 	if p.LongFrom > 0 && u.Input+u.CacheRead+u.CacheWrite > p.LongFrom {
 		p.Input, p.CacheRead, p.CacheWrite, p.Output = p.Input*p.LongInput, p.CacheRead*p.LongInput, p.CacheWrite*p.LongInput, p.Output*p.LongOutput
 	}
+	u.CacheHour = min(u.CacheHour, u.CacheWrite)
 	nano := func(tokens int64, perMillion float64) float64 { return float64(tokens) * perMillion * 1e3 }
-	return Cost(math.Round(nano(u.Input, p.Input) + nano(u.Output, p.Output) + nano(u.CacheRead, p.CacheRead) + nano(u.CacheWrite, p.CacheWrite)))
+	return Cost(math.Round(nano(u.Input, p.Input) + nano(u.Output, p.Output) + nano(u.CacheRead, p.CacheRead) + nano(u.CacheWrite-u.CacheHour, p.CacheWrite) + nano(u.CacheHour, p.CacheWrite*hourFactor)))
 }

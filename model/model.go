@@ -24,6 +24,25 @@ type Tool struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"`
+	Strict      bool            `json:"strict,omitempty"` // arguments are made to fit the schema, where the provider can and the schema allows it
+}
+
+// Choice says whether the model may call tools: as it likes, not at all, at least one, or the one that is named.
+type Choice string
+
+const (
+	ChooseAny  Choice = "" // as it likes
+	ChooseNone Choice = "none"
+	ChooseSome Choice = "some" // at least one call
+)
+
+// Named returns the tool that must be called, "" where none is named.
+func (c Choice) Named() string {
+	switch c {
+	case ChooseAny, ChooseNone, ChooseSome:
+		return ""
+	}
+	return string(c)
 }
 
 // Request is one call to a model, in no vendor's terms. It is a pure projection of a journal.
@@ -32,6 +51,12 @@ type Request struct {
 	Tools     []Tool            `json:"tools,omitempty"`
 	Messages  []message.Message `json:"messages"`
 	MaxOutput int64             `json:"max_output,omitempty"` // tokens; 0 is the model's own limit
+
+	// These ask for a certain kind of reply. A provider that has no word for one, or refuses it, is asked without it:
+	// who relies on the kind looks at the reply.
+	Choice  Choice          `json:"choice,omitempty"`
+	OneCall bool            `json:"one_call,omitempty"` // at most one call in the reply
+	Answer  json.RawMessage `json:"answer,omitempty"`   // JSON Schema of the text that is asked for; nil is any text
 
 	// These steer the call and are no part of what the model reads, nor of any hash.
 	Purpose    Purpose `json:"-"`
@@ -85,8 +110,9 @@ type Encoder interface {
 type Info struct {
 	Provider      string         `json:"provider"` // "rehearsal", "anthropic"
 	Model         string         `json:"model"`
-	ContextWindow int64          `json:"context_window"`  // tokens; 0 is unknown
-	Price         *message.Price `json:"price,omitempty"` // nil is unknown
+	ContextWindow int64          `json:"context_window"`   // tokens; 0 is unknown
+	Price         *message.Price `json:"price,omitempty"`  // nil is unknown
+	Images        bool           `json:"images,omitempty"` // whether it takes pictures, as far as known
 	Scripted      bool           `json:"scripted,omitempty"`
 }
 

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"time"
+
+	"belay/message"
 )
 
 // Status is how a call ended.
@@ -47,6 +49,7 @@ type Result struct {
 	Summary string          `json:"summary,omitempty"` // one line: "exit 1 · 42 lines"
 	Text    string          `json:"text"`              // what the model reads
 	Data    json.RawMessage `json:"data,omitempty"`    // for programs: hooks, RunCode
+	Images  []message.Image `json:"images,omitempty"`  // shown beside the text, to models that take pictures
 	Error   *Failure        `json:"error,omitempty"`
 	Stats   Stats           `json:"stats"`
 	Context Context         `json:"context"`

@@ -64,11 +64,18 @@ func (Read) Run(_ context.Context, env tool.Env, call tool.Call) (tool.Result, e
 	}
 	place := env.Place()
 	path := place.Resolve(args.FilePath)
-	data, refusal, err := loadText(env, path)
+	data, refusal, err := loadFile(env, path)
 	if err != nil {
 		return fileError(env, path, err)
 	}
 	if refusal != nil {
+		return *refusal, nil
+	}
+	if shown, is := picture(data, path); is {
+		shown.Context = tool.Context{Dir: place.Dir, Read: []string{path}}
+		return shown, nil
+	}
+	if refusal = noText(env, path, data); refusal != nil {
 		return *refusal, nil
 	}
 	notes := textNotes(data)
@@ -160,6 +167,30 @@ func textNotes(data []byte) string {
 
 // loadText reads a file that is text, or says to the model why it is not to be read.
 func loadText(env tool.Env, path string) ([]byte, *tool.Result, error) {
+	data, refusal, err := loadFile(env, path)
+	if refusal == nil && err == nil {
+		refusal = noText(env, path, data)
+	}
+	return data, refusal, err
+}
+
+// noText says why a file is not text; nil where it is.
+func noText(env tool.Env, path string, data []byte) *tool.Result {
+	refuse := func(hint, format string, args ...any) *tool.Result {
+		r := tool.Failf(tool.Unsupported, hint, "%s %s", env.Place().Rel(path), fmt.Sprintf(format, args...))
+		return &r
+	}
+	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
+		return refuse("Convert it with Bash: iconv -f UTF-16 -t UTF-8.", "is UTF-16 text")
+	}
+	if bytes.IndexByte(data[:min(len(data), 8192)], 0) >= 0 {
+		return refuse("Look at it with Bash: file, od -c, strings.", "is a binary file of %d bytes", len(data))
+	}
+	return nil
+}
+
+// loadFile reads a regular file of a bearable size, or says to the model why it is not to be read.
+func loadFile(env tool.Env, path string) ([]byte, *tool.Result, error) {
 	refuse := func(hint, format string, args ...any) ([]byte, *tool.Result, error) {
 		r := tool.Failf(tool.Unsupported, hint, "%s %s", env.Place().Rel(path), fmt.Sprintf(format, args...))
 		return nil, &r, nil
@@ -195,12 +226,6 @@ func loadText(env tool.Env, path string) ([]byte, *tool.Result, error) {
 	data, err := env.ReadFile(path)
 	if err != nil {
 		return nil, nil, err
-	}
-	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
-		return refuse("Convert it with Bash: iconv -f UTF-16 -t UTF-8.", "is UTF-16 text")
-	}
-	if bytes.IndexByte(data[:min(len(data), 8192)], 0) >= 0 {
-		return refuse("Look at it with Bash: file, od -c, strings.", "is a binary file of %d bytes", len(data))
 	}
 	return data, nil, nil
 }

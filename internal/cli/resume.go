@@ -14,6 +14,7 @@ import (
 // resumeFlags are what may be said anew when a run goes on.
 type resumeFlags struct {
 	model  string
+	roles  harness.Roles
 	verify []string
 	other  bool
 	boundFlags
@@ -75,6 +76,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	f.boundFlags.register(flags, journal.Bounds{})
 	flags.StringVar(&f.model, "model", "", "another model from here on")
 	flags.StringVar(&effort, "effort", "", "how much the model is to think from here on: "+strings.Join(harness.Efforts, ", "))
+	registerRoles(flags, &f.roles)
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
 	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
 	f.outputFlags.register(flags)
@@ -83,7 +85,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 }
 
 func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
-	cfg := harness.Config{Model: f.model, Verify: f.verify, OtherRepository: f.other}
+	cfg := harness.Config{Model: f.model, Roles: f.roles, Verify: f.verify, OtherRepository: f.other}
 	if err := f.outputFlags.check(); err != nil {
 		return cfg, err
 	}

@@ -65,8 +65,16 @@ is reached pauses the run; its last line is the command that goes on.`,
 	cmd.Flags().StringVar(&f.cfg.Effort, "effort", "", "how much the model is to think: "+strings.Join(harness.Efforts, ", ")+" (default: as the model likes)")
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
+	registerRoles(cmd.Flags(), &f.cfg.Roles)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+// registerRoles adds the flags that name the models of the other parts.
+func registerRoles(flags *pflag.FlagSet, r *harness.Roles) {
+	flags.StringArrayVar(&r.Fallback, "fallback", nil, "`model` that stands in where the one before it cannot be reached; may be repeated")
+	flags.StringVar(&r.Light, "light-model", "", "`model` for summaries and explanations (default: the model itself)")
+	flags.StringVar(&r.Judge, "judge-model", "", "`model` for judgements (default: the model itself)")
 }
 
 // config is what the flags alone ask for: what was not given stays zero. It refuses what cannot be meant.

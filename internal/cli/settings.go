@@ -50,12 +50,13 @@ func (a *app) configure(f *runFlags, given func(string) bool) (harness.Config, e
 	if err != nil {
 		return cfg, err
 	}
-	s, notices, err := a.settings(cfg.Workspace, config.Settings{Model: cfg.Model, Mode: cfg.Mode, Verify: cfg.Verify, Bounds: cfg.Bounds, Tools: cfg.Only})
+	s, notices, err := a.settings(cfg.Workspace, config.Settings{Model: cfg.Model, Light: cfg.Roles.Light, Judge: cfg.Roles.Judge, Fallback: cfg.Roles.Fallback, Mode: cfg.Mode, Verify: cfg.Verify, Bounds: cfg.Bounds, Tools: cfg.Only})
 	if err != nil {
 		return cfg, err
 	}
 	a.tell(notices)
 	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds = s.Model, s.Mode, s.Verify, s.Bounds
+	cfg.Roles = harness.Roles{Light: s.Light, Judge: s.Judge, Fallback: s.Fallback}
 	cfg.Only, cfg.Protect, cfg.KeyFiles = s.Tools, s.Protect, s.KeyFiles
 	cfg.Known, err = a.known()
 	return cfg, err
@@ -73,7 +74,7 @@ func (a *app) known() (map[string]model.Info, error) {
 	}
 	known := map[string]model.Info{}
 	for name, m := range models {
-		known[name] = model.Info{ContextWindow: m.ContextWindow, Price: m.Price}
+		known[name] = model.Info{ContextWindow: m.ContextWindow, Price: m.Price, Images: m.Images}
 	}
 	return known, nil
 }

@@ -18,6 +18,9 @@ import (
 // Settings is everything that can be set. A zero field is one that nobody has set.
 type Settings struct {
 	Model    string            // "provider:name", as --model takes it
+	Light    string            // for summaries and explanations
+	Judge    string            // for judgements
+	Fallback []string          // in the place of a model that cannot be reached
 	Mode     policy.Mode       //
 	Verify   []string          // shell commands that must pass; a person chose each
 	Bounds   journal.Bounds    //

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -100,6 +101,9 @@ bounds: {turns: 50, tokens: 3000000, usd: 4.5, timeout: 1h, journal_mb: 9000}
 tools: [Bash, Read]
 protect: [tests/golden, ./go.mod]
 key_files: {anthropic: ~/keys/anthropic}
+light_model: openai:small
+judge_model: gemini:judge
+fallback: [openai:big, "rehearsal:other.yaml"]
 `
 
 func TestEveryKeyIsRead(t *testing.T) {
@@ -115,10 +119,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Bounds: journal.Bounds{Turns: 50, Tokens: 3_000_000, Money: message.USD(4.5), WallMS: 3_600_000, MiB: 9000},
 		Tools:  []string{"Bash", "Read"}, Protect: []string{"go.mod", "tests/golden"},
 		KeyFiles: map[string]string{"anthropic": filepath.Join(w.home, "keys", "anthropic")},
+		Light:    "openai:small", Judge: "gemini:judge", Fallback: []string{"openai:big", "rehearsal:" + filepath.Join(w.user, "other.yaml")},
 		From: map[string]Origin{
 			"model": {User, path + ":2:8"}, "mode": {User, path + ":3:7"}, "verify": {User, path + ":4:9"},
 			"bounds.turns": {User, path + ":5:17"}, "bounds.tokens": {User, path + ":5:29"}, "bounds.usd": {User, path + ":5:43"}, "bounds.timeout": {User, path + ":5:57"}, "bounds.journal_mb": {User, path + ":5:73"},
 			"tools": {User, path + ":6:8"}, "protect": {User, path + ":7:10"}, "key_files": {User, path + ":8:12"},
+			"light_model": {User, path + ":9:14"}, "judge_model": {User, path + ":10:14"}, "fallback": {User, path + ":11:11"},
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -187,7 +193,7 @@ func TestUntrustedProject(t *testing.T) {
 	}{
 		{name: "its own word on everything", project: whole,
 			want: map[string]string{"tools": "[Bash, Read] < project", "protect": `[go.mod, "tests/golden"] < project`},
-			told: []string{"model", "mode", "verify", "bounds.turns", "bounds.tokens", "bounds.usd", "bounds.timeout", "bounds.journal_mb", "key_files", ""}},
+			told: []string{"model", "mode", "verify", "bounds.turns", "bounds.tokens", "bounds.usd", "bounds.timeout", "bounds.journal_mb", "key_files", "light_model", "judge_model", "fallback", ""}},
 		{name: "everything stricter", project: "mode: manual\nbounds: {turns: 39, tokens: 5, usd: 2.99, timeout: 1s}\n",
 			want: map[string]string{"mode": "manual < project", "bounds.turns": "39 < project", "bounds.tokens": "5 < project", "bounds.usd": "2.99 < project", "bounds.timeout": "1s < project"}},
 		{name: "the same as without it", project: "mode: edit\nbounds: {turns: 40}\n", want: map[string]string{}},
@@ -229,12 +235,12 @@ func TestUntrustedProject(t *testing.T) {
 // that differ in one key only, the untrusted one never ends with more than a user who has no project.
 func TestUntrustedNeverWidens(t *testing.T) {
 	w := newWorld(t)
-	w.write(w.user, FileName, "model: my:own\nmode: manual\nverify: [mine]\nbounds: {turns: 10, tokens: 1000, usd: 1, timeout: 1m, journal_mb: 5}\ntools: [Read]\nprotect: [a]\nkey_files: {one: /k/1}\n")
+	w.write(w.user, FileName, "model: my:own\nmode: manual\nverify: [mine]\nbounds: {turns: 10, tokens: 1000, usd: 1, timeout: 1m, journal_mb: 5}\ntools: [Read]\nprotect: [a]\nkey_files: {one: /k/1}\nlight_model: my:light\njudge_model: my:judge\nfallback: [my:other]\n")
 	before, _, err := Load(w.sources())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(w.project, ".belay/config.yaml", "model: their:own\nmode: autonomous\nverify: [theirs]\nbounds: {turns: 11, tokens: 1001, usd: 1.01, timeout: 61s, journal_mb: 6}\ntools: [Read, Bash]\nprotect: [b]\nkey_files: {one: /k/2, two: /k/3}\n")
+	w.write(w.project, ".belay/config.yaml", "model: their:own\nmode: autonomous\nverify: [theirs]\nbounds: {turns: 11, tokens: 1001, usd: 1.01, timeout: 61s, journal_mb: 6}\ntools: [Read, Bash]\nprotect: [b]\nkey_files: {one: /k/2, two: /k/3}\nlight_model: their:light\njudge_model: their:judge\nfallback: [their:other]\n")
 	after, notices, err := Load(w.sources())
 	if err != nil {
 		t.Fatal(err)
@@ -271,16 +277,27 @@ func TestNoticesSayWhatToDo(t *testing.T) {
 	}
 }
 
+// allKeys are the keys of a file, at its top.
+func allKeys() string {
+	keys := []string{"version"}
+	for _, k := range Keys() {
+		if top, _, _ := strings.Cut(k.Name, "."); !slices.Contains(keys, top) {
+			keys = append(keys, top)
+		}
+	}
+	return strings.Join(keys, ", ")
+}
+
 func TestMistakesAreLocated(t *testing.T) {
 	const secret = "sk-ant-REDACTED"
 	for _, c := range []struct{ name, text, want string }{
-		{"unknown key", "modle: x\n", `:1:1: unknown key "modle" in the configuration; allowed: version, model, mode, verify, bounds, tools, protect, key_files. Did you mean model?`},
-		{"unknown key like none", "zzz: 1\n", `:1:1: unknown key "zzz" in the configuration; allowed: version, model, mode, verify, bounds, tools, protect, key_files` + "\n"},
+		{"unknown key", "modle: x\n", `:1:1: unknown key "modle" in the configuration; allowed: ` + allKeys() + `. Did you mean model?`},
+		{"unknown key like none", "zzz: 1\n", `:1:1: unknown key "zzz" in the configuration; allowed: ` + allKeys() + "\n"},
 		{"unknown bound", "bounds:\n  turn: 5\n", `:2:3: unknown key "turn" in bounds; allowed: turns, tokens, usd, timeout, journal_mb. Did you mean turns?`},
 		{"a bound at the top", "timeout: 5m\n", `Did you mean timeout under bounds?`},
 		{"a flag's name", "max_turns: 5\n", `Did you mean turns under bounds?`},
 		{"a flag's name for tokens", "max_tokens: 5\n", `Did you mean tokens under bounds?`},
-		{"a whole name with a dot", "bounds.turns: 5\n", `unknown key "bounds.turns" in the configuration; allowed: version, model, mode, verify, bounds, tools, protect, key_files. Did you mean turns under bounds?`},
+		{"a whole name with a dot", "bounds.turns: 5\n", `unknown key "bounds.turns" in the configuration; allowed: ` + allKeys() + `. Did you mean turns under bounds?`},
 		{"duplicate key", "mode: plan\nmode: edit\n", `:2:1: not valid YAML`},
 		{"not a mapping", "- mode\n", `:1:1: the configuration must be a mapping, not a list`},
 		{"two documents", "mode: plan\n---\nmode: edit\n", `:3:1: a second YAML document; the configuration is one`},

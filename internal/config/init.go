@@ -82,6 +82,12 @@ version: 1
 # Which model does the work: PROVIDER:NAME.
 # model: rehearsal:script.yaml
 
+# Models of other parts, where they are not the same: for summaries, for judgements, and in the model's place where it
+# cannot be reached.
+# light_model: rehearsal:script.yaml
+# judge_model: rehearsal:script.yaml
+# fallback: [openai:NAME]
+
 # What may happen without asking: plan (reading only), manual, edit or autonomous.
 # mode: ` + orElse(string(defaults.Mode), "edit") + `
 

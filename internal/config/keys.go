@@ -79,15 +79,7 @@ var strictness = []policy.Mode{policy.Plan, policy.Manual, policy.Edit, policy.A
 
 // table is all there is to know about each setting.
 var table = []setting{
-	of[string]{
-		Key:   Key{Name: "model", Env: "BELAY_MODEL", Flag: "--model", Doc: "which model does the work, as PROVIDER:NAME", Untrusted: Ignored},
-		at:    func(s *Settings) *string { return &s.Model },
-		isSet: func(v string) bool { return v != "" },
-		node:  readModel,
-		text:  func(text string, _ place) (string, error) { return text, checkModel(text) },
-		why:   "the model is where your code and your key are sent",
-		shown: quote,
-	},
+	modelFor("model", "BELAY_MODEL", "--model", "which model does the work, as PROVIDER:NAME", func(s *Settings) *string { return &s.Model }),
 	of[policy.Mode]{
 		Key:   Key{Name: "mode", Env: "BELAY_MODE", Flag: "--mode", Doc: "what may happen without asking: " + modeNames(), Untrusted: Tighter},
 		at:    func(s *Settings) *policy.Mode { return &s.Mode },
@@ -233,6 +225,47 @@ var table = []setting{
 			return "{" + strings.Join(all, ", ") + "}"
 		},
 	},
+	modelFor("light_model", "BELAY_LIGHT_MODEL", "--light-model", "which model writes summaries and explanations; the model itself, unless named", func(s *Settings) *string { return &s.Light }),
+	modelFor("judge_model", "BELAY_JUDGE_MODEL", "--judge-model", "which model judges; the model itself, unless named", func(s *Settings) *string { return &s.Judge }),
+	of[[]string]{
+		Key:   Key{Name: "fallback", Env: "BELAY_FALLBACK", Flag: "--fallback", Doc: "models that stand in, in turn, where the model cannot be reached", Untrusted: Ignored},
+		at:    func(s *Settings) *[]string { return &s.Fallback },
+		isSet: func(v []string) bool { return v != nil },
+		node: func(n yaml.Node, what string, p place) ([]string, error) {
+			return readList(n, what, "[openai:NAME]", p.modelItem)
+		},
+		text: func(text string, p place) ([]string, error) { return split(text, ",", p.modelItem) },
+		why:  "a model is where your code and your key are sent",
+	},
+}
+
+// modelFor is a setting that names a model.
+func modelFor(name, env, flag, doc string, at func(*Settings) *string) setting {
+	return of[string]{
+		Key:   Key{Name: name, Env: env, Flag: flag, Doc: doc, Untrusted: Ignored},
+		at:    at,
+		isSet: func(v string) bool { return v != "" },
+		node:  readModel,
+		text:  func(text string, _ place) (string, error) { return text, checkModel(text) },
+		why:   "the model is where your code and your key are sent",
+		shown: quote,
+	}
+}
+
+// modelItem checks a model in a list.
+func (p place) modelItem(text string) (string, error) {
+	if err := checkModel(text); err != nil {
+		return "", err
+	}
+	return p.located(text), nil
+}
+
+// located makes the file of a rehearsal one of the place that names it: a file speaks of its own surroundings.
+func (p place) located(text string) string {
+	if file, ok := strings.CutPrefix(text, "rehearsal:"); ok && p.dir != "" && !filepath.IsAbs(file) {
+		return "rehearsal:" + filepath.Join(p.dir, file)
+	}
+	return text
 }
 
 // count is a bound that is a whole number.
@@ -360,10 +393,7 @@ func readModel(n yaml.Node, what string, p place) (string, error) {
 	if err := checkModel(text); err != nil {
 		return "", n.Errorf("%s %v", what, err)
 	}
-	if file, ok := strings.CutPrefix(text, "rehearsal:"); ok && !filepath.IsAbs(file) {
-		text = "rehearsal:" + filepath.Join(p.dir, file) // a file speaks of its own surroundings
-	}
-	return text, nil
+	return p.located(text), nil
 }
 
 // passwordInURL matches a model at a URL that carries a name or a password.

@@ -19,6 +19,7 @@ const ModelsFile = "models.yaml"
 type KnownModel struct {
 	ContextWindow int64          // tokens; 0 is not said
 	Price         *message.Price // nil is not said
+	Images        bool           // it takes pictures
 }
 
 // Models reads what a person knows of models, by "provider:name", from dir. No file is nothing known.
@@ -80,13 +81,19 @@ func parseModels(path string, data []byte) (map[string]KnownModel, error) {
 }
 
 func readKnown(n yaml.Node) (k KnownModel, err error) {
-	fields, err := n.Fields("a model", "context_window", "price")
+	fields, err := n.Fields("a model", "context_window", "price", "images")
 	if err != nil {
 		return k, err
 	}
 	for _, f := range fields {
 		if f.Name == "context_window" {
 			if k.ContextWindow, err = f.Value.Int(f.Name, 1, 1_000_000_000); err != nil {
+				return k, err
+			}
+			continue
+		}
+		if f.Name == "images" {
+			if k.Images, err = f.Value.Bool(f.Name); err != nil {
 				return k, err
 			}
 			continue

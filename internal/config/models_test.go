@@ -22,9 +22,9 @@ func TestModels(t *testing.T) {
 		text, fail string
 		want       map[string]KnownModel
 	}{
-		{text: "version: 1\nmodels:\n  openai:gpt-7: {context_window: 400000, price: {input: 2, output: 8, cache_read: 0.2, long_from: 100, long_input: 2}}\n  ollama:qwen3:8b: {price: {input: 0, output: 0}}\n",
+		{text: "version: 1\nmodels:\n  openai:gpt-7: {context_window: 400000, images: true, price: {input: 2, output: 8, cache_read: 0.2, long_from: 100, long_input: 2}}\n  ollama:qwen3:8b: {price: {input: 0, output: 0}}\n",
 			want: map[string]KnownModel{
-				"openai:gpt-7":    {400000, &message.Price{Input: 2, Output: 8, CacheRead: 0.2, CacheWrite: 2, LongFrom: 100, LongInput: 2, LongOutput: 1}},
+				"openai:gpt-7":    {ContextWindow: 400000, Images: true, Price: &message.Price{Input: 2, Output: 8, CacheRead: 0.2, CacheWrite: 2, LongFrom: 100, LongInput: 2, LongOutput: 1}},
 				"ollama:qwen3:8b": {Price: &message.Price{}},
 			}},
 		{text: "models: {}\n", fail: "version"},

@@ -25,7 +25,10 @@ type Fold struct {
 	prefix  [32]byte // digest of what stands before all messages
 	chain   [32]byte // over prefix and the digest of every message
 	bytes   int64    // of the neutral request
-	started bool
+	picture int64    // of bytes, what images take: they are no text
+
+	pictures int64 // how many images there are
+	started  bool
 
 	calls   []message.ToolCall // of the last reply
 	results map[string]message.ToolResult
@@ -78,7 +81,13 @@ func (f *Fold) Take(t journal.Type, e Payload) error {
 		if err := e.Decode(&p); err != nil {
 			return err
 		}
-		return f.hear(message.UserText(p.Text))
+		m := message.UserText(p.Text)
+		for _, img := range p.Images {
+			m.Blocks = append(m.Blocks, message.Block{Kind: message.KindImage, Image: &img})
+			f.pictures++
+			f.picture += int64(len(img.Data)+2) / 3 * 4
+		}
+		return f.hear(m)
 	case journal.TypeModelReply:
 		var p journal.ModelReply
 		if err := e.Decode(&p); err != nil {
@@ -150,7 +159,11 @@ func (f *Fold) result(p journal.ToolResult) error {
 	if f.results == nil {
 		return fmt.Errorf("result of call %q follows no reply that asked for it", p.CallID)
 	}
-	f.results[p.CallID] = message.ToolResult{CallID: p.CallID, Text: p.Text, Error: p.Status == "error"}
+	for _, img := range p.Images {
+		f.pictures++
+		f.picture += int64(len(img.Data)+2) / 3 * 4
+	}
+	f.results[p.CallID] = message.ToolResult{CallID: p.CallID, Text: p.Text, Error: p.Status == "error", Images: p.Images}
 	if len(f.results) < len(f.calls) {
 		return nil
 	}
@@ -209,9 +222,12 @@ func (f *Fold) Request() (model.Request, Hashes, error) {
 		PrefixHash: r.PrefixHash,
 		Messages:   len(r.Messages),
 		Bytes:      f.bytes,
-		Estimate:   f.bytes / 4,
+		Estimate:   (f.bytes-f.picture)/4 + f.pictures*imageTokens,
 	}, nil
 }
+
+// imageTokens is about what an image costs: providers scale down what is larger.
+const imageTokens = 1500
 
 // encode is the JSON that is hashed: compact, no HTML escapes, no newline.
 func encode(v any) ([]byte, error) {

@@ -43,6 +43,7 @@ type Client struct {
 	info     model.Info
 	quirks   quirks
 	effort   string
+	hourly   bool // the server keeps a prefix for an hour on request
 	refused  *wire.Refused
 }
 
@@ -58,7 +59,8 @@ func New(cfg Config) *Client {
 		base = DefaultBaseURL
 	}
 	c := &Client{version: cfg.Version, quirks: quirksOf(cfg.Model), effort: cfg.Effort,
-		refused: wire.Optional(wire.EarlierReasoning, "output_config", "thinking", "cache_control")}
+		refused: wire.Optional(wire.EarlierReasoning, "tool_choice", "strict", "ttl", "format", "output_config", "thinking", "cache_control")}
+	c.hourly = base == DefaultBaseURL
 	if c.version == "" {
 		c.version = compatibleVersion
 		if base == DefaultBaseURL {
@@ -68,6 +70,7 @@ func New(cfg Config) *Client {
 	c.endpoint = wire.Endpoint{Provider: "anthropic", Model: cfg.Model, BaseURL: base, Key: cfg.Key, KeyEnv: "ANTHROPIC_API_KEY",
 		URLEnv: "ANTHROPIC_BASE_URL", HTTP: cfg.HTTP, Idle: cfg.Idle, Content: cfg.Content}
 	c.info = model.Known("anthropic", cfg.Model)
+	c.info.Images = true
 	c.info = c.info.With(cfg.ContextWindow, cfg.Price)
 	return c
 }

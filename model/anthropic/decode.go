@@ -58,7 +58,10 @@ type usage struct {
 	Output     *int64 `json:"output_tokens"`
 	CacheRead  *int64 `json:"cache_read_input_tokens"`
 	CacheWrite *int64 `json:"cache_creation_input_tokens"`
-	Details    struct {
+	Written    struct {
+		Hour *int64 `json:"ephemeral_1h_input_tokens"`
+	} `json:"cache_creation"`
+	Details struct {
 		Thinking *int64 `json:"thinking_tokens"`
 	} `json:"output_tokens_details"`
 }
@@ -172,7 +175,7 @@ func (d *decoder) count(u *usage) {
 	for _, f := range []struct {
 		from *int64
 		to   *int64
-	}{{u.Input, &d.usage.Input}, {u.Output, &d.usage.Output}, {u.CacheRead, &d.usage.CacheRead}, {u.CacheWrite, &d.usage.CacheWrite}, {u.Details.Thinking, &d.usage.Reasoning}} {
+	}{{u.Input, &d.usage.Input}, {u.Output, &d.usage.Output}, {u.CacheRead, &d.usage.CacheRead}, {u.CacheWrite, &d.usage.CacheWrite}, {u.Written.Hour, &d.usage.CacheHour}, {u.Details.Thinking, &d.usage.Reasoning}} {
 		if f.from != nil {
 			*f.to = max(*f.from, 0)
 		}

@@ -25,18 +25,32 @@ type body struct {
 	Thinking  json.RawMessage `json:"thinking,omitempty"`
 	Output    *outputConfig   `json:"output_config,omitempty"`
 	Tools     []toolSpec      `json:"tools,omitempty"`
+	Choice    *toolChoice     `json:"tool_choice,omitempty"`
 	System    []any           `json:"system,omitempty"`
 	Messages  []turn          `json:"messages"`
 }
 
 type outputConfig struct {
-	Effort string `json:"effort,omitempty"`
+	Effort string        `json:"effort,omitempty"`
+	Format *outputFormat `json:"format,omitempty"`
+}
+
+type outputFormat struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema"`
+}
+
+type toolChoice struct {
+	Type    string `json:"type"`
+	Name    string `json:"name,omitempty"`
+	OneCall bool   `json:"disable_parallel_tool_use,omitempty"`
 }
 
 type toolSpec struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Schema      json.RawMessage `json:"input_schema"`
+	Strict      bool            `json:"strict,omitempty"`
 	Cache       *cacheControl   `json:"cache_control,omitempty"`
 }
 
@@ -52,16 +66,29 @@ type block struct {
 	Name      string          `json:"name,omitempty"`
 	Input     json.RawMessage `json:"input,omitempty"`
 	ToolUseID string          `json:"tool_use_id,omitempty"`
-	Content   string          `json:"content,omitempty"`
+	Content   any             `json:"content,omitempty"` // of a result: its text, or []*block with images
+	Source    *source         `json:"source,omitempty"`  // of an image
 	IsError   bool            `json:"is_error,omitempty"`
 	Cache     *cacheControl   `json:"cache_control,omitempty"`
 }
 
-type cacheControl struct {
-	Type string `json:"type"`
+type source struct {
+	Type      string `json:"type"`
+	MediaType string `json:"media_type"`
+	Data      []byte `json:"data"`
 }
 
-var ephemeral = &cacheControl{Type: "ephemeral"}
+type cacheControl struct {
+	Type string `json:"type"`
+	TTL  string `json:"ttl,omitempty"`
+}
+
+// What stands before the conversation is kept for an hour, so that a run that waited for a person, or was resumed,
+// finds it: it is written once. The conversation itself grows each turn, and five minutes are enough.
+var (
+	ephemeral = &cacheControl{Type: "ephemeral"}
+	hourly    = &cacheControl{Type: "ephemeral", TTL: "1h"}
+)
 
 // Encode returns the body that Stream sends.
 func (c *Client) Encode(req model.Request) ([]byte, error) {
@@ -75,16 +102,21 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 		if len(schema) == 0 {
 			schema = json.RawMessage(`{"type":"object","properties":{}}`)
 		}
-		b.Tools = append(b.Tools, toolSpec{Name: t.Name, Description: t.Description, Schema: schema})
+		strict := t.Strict && !c.refused.Has("strict") && wire.Strict(schema)
+		b.Tools = append(b.Tools, toolSpec{Name: t.Name, Description: t.Description, Schema: schema, Strict: strict})
 	}
-	cache := ephemeral
+	c.choose(&b, req)
+	cache, prefix := ephemeral, ephemeral
+	if c.hourly && !c.refused.Has("ttl") {
+		prefix = hourly
+	}
 	if c.refused.Has("cache_control") {
-		cache = nil
+		cache, prefix = nil, nil
 	}
 	if strings.TrimSpace(req.System) != "" {
-		b.System = []any{&block{Type: "text", Text: req.System, Cache: cache}}
+		b.System = []any{&block{Type: "text", Text: req.System, Cache: prefix}}
 	} else if n := len(b.Tools); n > 0 {
-		b.Tools[n-1].Cache = cache
+		b.Tools[n-1].Cache = prefix
 	}
 	keep := func(o message.Block) bool {
 		switch o.Kind {
@@ -96,7 +128,7 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 	for _, m := range wire.Arrange(req.Messages, keep) {
 		t := turn{Role: m.Role}
 		for _, p := range m.Blocks {
-			t.Content = append(t.Content, part(p))
+			t.Content = append(t.Content, c.part(p))
 		}
 		b.Messages = append(b.Messages, t)
 	}
@@ -118,14 +150,65 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 	return bytes.TrimSuffix(out.Bytes(), []byte("\n")), nil
 }
 
-func part(p message.Block) any {
+// choose says what kind of reply is asked for. Forcing a call is refused beside thinking, and by models that always think.
+func (c *Client) choose(b *body, req model.Request) {
+	if req.Answer != nil && !c.refused.Has("format") && !c.refused.Has("output_config") {
+		if b.Output == nil {
+			b.Output = &outputConfig{}
+		}
+		b.Output.Format = &outputFormat{"json_schema", req.Answer}
+	}
+	if len(b.Tools) == 0 || c.refused.Has("tool_choice") {
+		return
+	}
+	choice := toolChoice{Type: "auto", OneCall: req.OneCall}
+	forced := b.Thinking == nil && c.quirks.effort != outputEffort
+	switch name := req.Choice.Named(); {
+	case req.Choice == model.ChooseNone:
+		choice = toolChoice{Type: "none"}
+	case name != "" && forced:
+		choice.Type, choice.Name = "tool", name
+	case req.Choice == model.ChooseSome && forced:
+		choice.Type = "any"
+	}
+	if choice != (toolChoice{Type: "auto"}) {
+		b.Choice = &choice
+	}
+}
+
+// image is a picture as this dialect takes it, or the text that stands in its place.
+func (c *Client) image(img message.Image) *block {
+	if why := wire.Unshown(img, c.info.Images); why != "" {
+		return &block{Type: "text", Text: why}
+	}
+	return &block{Type: "image", Source: &source{"base64", img.MediaType, img.Data}}
+}
+
+func (c *Client) part(p message.Block) any {
 	switch {
 	case p.Opaque != nil && (p.Kind == message.KindThinking || p.Kind == message.KindOpaque): // beside others it is another provider's
 		return p.Opaque.Raw
 	case p.Call != nil:
 		return &block{Type: "tool_use", ID: wireID(p.Call.ID), Name: p.Call.Name, Input: stream.History(*p.Call)}
 	case p.Result != nil:
-		return &block{Type: "tool_result", ToolUseID: wireID(p.Result.CallID), Content: p.Result.Text, IsError: p.Result.Error}
+		out := &block{Type: "tool_result", ToolUseID: wireID(p.Result.CallID), IsError: p.Result.Error}
+		text, images := wire.Shown(p.Result, c.info.Images)
+		if len(images) == 0 && text != "" {
+			out.Content = text
+		}
+		if len(images) > 0 {
+			var parts []*block
+			if strings.TrimSpace(text) != "" {
+				parts = append(parts, &block{Type: "text", Text: text})
+			}
+			for _, img := range images {
+				parts = append(parts, c.image(img))
+			}
+			out.Content = parts
+		}
+		return out
+	case p.Image != nil:
+		return c.image(*p.Image)
 	}
 	return &block{Type: "text", Text: p.Text}
 }

@@ -64,7 +64,8 @@ func New(cfg Config) *Client {
 	}
 	name := strings.TrimPrefix(cfg.Model, "models/")
 	c := &Client{info: model.Info{Provider: p.Name, Model: name}, quirks: quirksOf(name), effort: cfg.Effort,
-		refused: wire.Optional(wire.EarlierReasoning, "thinkingConfig", "includeThoughts", "thinkingLevel", "thinkingBudget")}
+		refused: wire.Optional(wire.EarlierReasoning, "toolConfig", "responseSchema", "thinkingConfig", "includeThoughts", "thinkingLevel", "thinkingBudget")}
+	defer func() { c.info.Images = true }()
 	if base == own {
 		c.info = model.Known(p.Account(), name)
 		c.info.Provider = p.Name

@@ -17,6 +17,7 @@ import (
 type body struct {
 	System     *content    `json:"systemInstruction,omitempty"`
 	Tools      []tools     `json:"tools,omitempty"`
+	Calling    *toolConfig `json:"toolConfig,omitempty"`
 	Generation *generation `json:"generationConfig,omitempty"`
 	Contents   []content   `json:"contents"`
 }
@@ -39,6 +40,26 @@ type declaration struct {
 type generation struct {
 	MaxOutputTokens int64           `json:"maxOutputTokens,omitempty"`
 	Thinking        *thinkingConfig `json:"thinkingConfig,omitempty"`
+	MIME            string          `json:"responseMimeType,omitempty"`
+	Answer          json.RawMessage `json:"responseSchema,omitempty"`
+}
+
+type toolConfig struct {
+	Calling calling `json:"functionCallingConfig"`
+}
+
+type calling struct {
+	Mode    string   `json:"mode"`
+	Allowed []string `json:"allowedFunctionNames,omitempty"`
+}
+
+type imagePart struct {
+	Data inlineData `json:"inlineData"`
+}
+
+type inlineData struct {
+	MIME string `json:"mimeType"`
+	Data []byte `json:"data"`
 }
 
 type thinkingConfig struct {
@@ -70,6 +91,7 @@ type functionResponse struct {
 	ID       string `json:"id,omitempty"`
 	Name     string `json:"name"`
 	Response result `json:"response"`
+	Parts    []any  `json:"parts,omitempty"` // images
 }
 
 type result struct {
@@ -100,8 +122,26 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 		}
 		b.Tools = []tools{{list}}
 	}
-	if g := (generation{req.MaxOutput, c.thinking()}); g != (generation{}) {
+	g := generation{MaxOutputTokens: req.MaxOutput, Thinking: c.thinking()}
+	if req.Answer != nil && len(req.Tools) == 0 && !c.refused.Has("responseSchema") { // beside tools it is refused
+		schema, err := wire.OpenAPISchema(req.Answer)
+		if err != nil {
+			return nil, fmt.Errorf("encode the shape of the answer for gemini: %w", err)
+		}
+		g.MIME, g.Answer = "application/json", schema
+	}
+	if g.MaxOutputTokens != 0 || g.Thinking != nil || g.MIME != "" {
 		b.Generation = &g
+	}
+	if len(req.Tools) > 0 && !c.refused.Has("toolConfig") {
+		switch name := req.Choice.Named(); {
+		case name != "":
+			b.Calling = &toolConfig{calling{"ANY", []string{name}}}
+		case req.Choice == model.ChooseNone:
+			b.Calling = &toolConfig{calling{Mode: "NONE"}}
+		case req.Choice == model.ChooseSome:
+			b.Calling = &toolConfig{calling{Mode: "ANY"}}
+		}
 	}
 	keep := func(p message.Block) bool {
 		switch p.Kind {
@@ -124,7 +164,8 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 				first = false
 				continue
 			}
-			t.Parts = append(t.Parts, c.part(p, names))
+			part, images := c.part(p, names)
+			t.Parts = append(append(t.Parts, part), images...)
 		}
 		if n := len(b.Contents); n > 0 && b.Contents[n-1].Role == "model" && t.Role == "model" { // turns must alternate
 			b.Contents[n-1].Parts = append(b.Contents[n-1].Parts, t.Parts...)
@@ -171,20 +212,33 @@ func (c *Client) call(p message.Block, first bool) any {
 	return part
 }
 
-func (c *Client) part(p message.Block, names map[string]string) any {
+// part is a block as this dialect takes it, and the images of a result where the model wants them beside it.
+func (c *Client) part(p message.Block, names map[string]string) (part any, beside []any) {
 	switch {
 	case p.Result != nil:
 		r := functionResponse{ID: wireID(p.Result.CallID), Name: names[p.Result.CallID]}
+		text, images := wire.Shown(p.Result, c.info.Images)
 		if p.Result.Error {
-			r.Response.Error = &p.Result.Text
+			r.Response.Error = &text
 		} else {
-			r.Response.Output = &p.Result.Text
+			r.Response.Output = &text
 		}
-		return responsePart{r}
+		for _, img := range images {
+			beside = append(beside, imagePart{inlineData{img.MediaType, img.Data}})
+		}
+		if c.quirks.signed { // from the third generation on they belong into the answer itself
+			r.Parts, beside = beside, nil
+		}
+		return responsePart{r}, beside
+	case p.Image != nil:
+		if why := wire.Unshown(*p.Image, c.info.Images); why != "" {
+			return textPart{why}, nil
+		}
+		return imagePart{inlineData{p.Image.MediaType, p.Image.Data}}, nil
 	case p.Opaque != nil && c.own(p):
-		return p.Opaque.Raw
+		return p.Opaque.Raw, nil
 	}
-	return textPart{p.Text}
+	return textPart{p.Text}, nil
 }
 
 // wireID is the id that a call came with; those that belay gave are nothing that the server knows: there calls and

@@ -29,6 +29,7 @@ type Config struct {
 	Content       time.Duration  // longest time with keep-alives only; 0 is ten minutes
 	ContextWindow int64          // tokens; 0 is what is known of the model
 	Price         *message.Price // nil is what is known of the model
+	Images        bool           // the model takes pictures, although nothing is known of it
 }
 
 // Client is one model behind the Chat Completions API.
@@ -58,11 +59,12 @@ func New(cfg Config) *Client {
 	}
 	base := baseURL(cfg.BaseURL, own)
 	c := &Client{info: model.Info{Provider: p.Name, Model: cfg.Model}, effort: cfg.Effort,
-		refused: wire.Optional(wire.EarlierReasoning, "stream_options", "parallel_tool_calls", "prompt_cache_key", "reasoning_effort", "reasoning_details", "reasoning_content")}
+		refused: wire.Optional(wire.EarlierReasoning, "stream_options", "parallel_tool_calls", "tool_choice", "response_format", "strict", "prompt_cache_key", "reasoning_effort", "reasoning_details", "reasoning_content")}
 	if base == own { // elsewhere, a name says nothing about window and price
 		c.info = model.Known(p.Account(), cfg.Model)
 		c.info.Provider = p.Name
 	}
+	c.info.Images = cfg.Images || base == DefaultBaseURL || p.Name == "azure"
 	c.quirks = quirksOf(p.Name, base, cfg.Model)
 	c.endpoint = wire.Endpoint{Provider: p.Name, Model: cfg.Model, BaseURL: base, Key: cfg.Key, KeyEnv: p.KeyName(),
 		URLEnv: p.URLName(), HTTP: cfg.HTTP, Idle: cfg.Idle, Content: cfg.Content}

@@ -26,7 +26,10 @@ type body struct {
 	PromptCacheKey      string          `json:"prompt_cache_key,omitempty"`
 	ReasoningEffort     string          `json:"reasoning_effort,omitempty"`
 	Reasoning           *reasoningField `json:"reasoning,omitempty"`
+	Format              *answerFormat   `json:"response_format,omitempty"`
 	Tools               []toolSpec      `json:"tools,omitempty"`
+	Choice              any             `json:"tool_choice,omitempty"`
+	Parallel            *bool           `json:"parallel_tool_calls,omitempty"`
 	Messages            []turn          `json:"messages"` // last, so that they can be added to the encoding
 }
 
@@ -43,6 +46,27 @@ type function struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description,omitempty"`
 	Parameters  json.RawMessage `json:"parameters"`
+	Strict      bool            `json:"strict,omitempty"`
+}
+
+type answerFormat struct {
+	Type   string       `json:"type"`
+	Schema answerSchema `json:"json_schema"`
+}
+
+type answerSchema struct {
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict,omitempty"`
+}
+
+type namedFunction struct {
+	Type     string       `json:"type"`
+	Function functionName `json:"function"`
+}
+
+type functionName struct {
+	Name string `json:"name"`
 }
 
 type turn struct {
@@ -57,6 +81,15 @@ type turn struct {
 type textPart struct {
 	Type string `json:"type"`
 	Text string `json:"text"`
+}
+
+type imagePart struct {
+	Type  string   `json:"type"`
+	Image imageURL `json:"image_url"`
+}
+
+type imageURL struct {
+	URL string `json:"url"`
 }
 
 type toolCall struct {
@@ -94,7 +127,24 @@ func (c *Client) Encode(req model.Request) ([]byte, error) {
 		b.PromptCacheKey = req.PrefixHash[:32]
 	}
 	for _, t := range req.Tools {
-		b.Tools = append(b.Tools, toolSpec{"function", function{t.Name, t.Description, parameters(t.Schema)}})
+		strict := t.Strict && !c.refused.Has("strict") && wire.Strict(t.Schema)
+		b.Tools = append(b.Tools, toolSpec{"function", function{t.Name, t.Description, parameters(t.Schema), strict}})
+	}
+	if req.Answer != nil && !c.refused.Has("response_format") {
+		b.Format = &answerFormat{"json_schema", answerSchema{"answer", req.Answer, wire.Strict(req.Answer)}}
+	}
+	if len(b.Tools) > 0 && !c.refused.Has("tool_choice") {
+		switch name := req.Choice.Named(); {
+		case name != "":
+			b.Choice = namedFunction{"function", functionName{name}}
+		case req.Choice == model.ChooseNone:
+			b.Choice = "none"
+		case req.Choice == model.ChooseSome:
+			b.Choice = "required"
+		}
+	}
+	if len(b.Tools) > 0 && req.OneCall && !c.refused.Has("parallel_tool_calls") {
+		b.Parallel = new(bool)
 	}
 	if strings.TrimSpace(req.System) != "" {
 		b.Messages = append(b.Messages, turn{Role: "system", Content: req.System})
@@ -165,12 +215,15 @@ func (c *Client) turns(m message.Message) []turn {
 	var texts []string
 	var thinking string
 	var details json.RawMessage
-	var parts []any
+	var parts, images []any
 	var calls []toolCall
 	for _, p := range m.Blocks {
 		switch {
 		case p.Result != nil:
-			text := p.Result.Text
+			text, shown := wire.Shown(p.Result, c.info.Images)
+			for _, img := range shown { // a tool's message holds text only
+				images = append(images, imagePart{"image_url", imageURL{wire.DataURL(img)}})
+			}
 			if p.Result.Error && !strings.HasPrefix(strings.ToLower(text), "error") { // there is no field for it
 				text = "Error: " + text
 			}
@@ -189,6 +242,12 @@ func (c *Client) turns(m message.Message) []turn {
 			parts = append(parts, p.Opaque.Raw)
 		case p.Kind == message.KindThinking:
 			thinking += p.Text
+		case p.Image != nil:
+			if why := wire.Unshown(*p.Image, c.info.Images); why != "" {
+				texts = append(texts, why)
+			} else {
+				images = append(images, imagePart{"image_url", imageURL{wire.DataURL(*p.Image)}})
+			}
 		default:
 			texts = append(texts, p.Text)
 		}
@@ -196,6 +255,12 @@ func (c *Client) turns(m message.Message) []turn {
 	if n := len(turns); c.quirks.tight && n > 0 && len(texts) > 0 {
 		turns[n-1].Content = strings.Join(append([]string{turns[n-1].Content.(string)}, texts...), "\n\n")
 		return turns
+	}
+	if len(images) > 0 && m.Role == message.User {
+		for _, s := range texts {
+			parts = append(parts, textPart{"text", s})
+		}
+		return append(turns, turn{Role: string(m.Role), Content: append(parts, images...)})
 	}
 	if len(texts) == 0 && len(calls) == 0 {
 		return turns // only results, or only thinking, which is no answer

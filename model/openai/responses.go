@@ -33,7 +33,7 @@ func NewResponses(cfg Config) *Responses {
 	c := New(cfg) // the same places, names and limits
 	c.endpoint.BaseURL = strings.TrimSuffix(c.endpoint.BaseURL, "/responses")
 	return &Responses{endpoint: c.endpoint, info: c.info, quirks: c.quirks, effort: cfg.Effort,
-		refused: wire.Optional(wire.EarlierReasoning, "reasoning.encrypted_content", "include", "prompt_cache_key", "reasoning.summary", "reasoning", "strict", "store")}
+		refused: wire.Optional(wire.EarlierReasoning, "reasoning.encrypted_content", "include", "prompt_cache_key", "tool_choice", "parallel_tool_calls", "text", "reasoning.summary", "reasoning", "strict", "store")}
 }
 
 // Info describes the model.
@@ -67,7 +67,10 @@ type responsesBody struct {
 	PromptCacheKey  string          `json:"prompt_cache_key,omitempty"`
 	Reasoning       *reasoningField `json:"reasoning,omitempty"`
 	Instructions    string          `json:"instructions,omitempty"`
+	Text            *textFormat     `json:"text,omitempty"`
 	Tools           []flatTool      `json:"tools,omitempty"`
+	Choice          any             `json:"tool_choice,omitempty"`
+	Parallel        *bool           `json:"parallel_tool_calls,omitempty"`
 	Input           []any           `json:"input"` // of the items below, or the provider's own bytes
 }
 
@@ -84,10 +87,31 @@ type flatTool struct {
 	Strict      *bool           `json:"strict,omitempty"` // without it, OpenAI takes strict for granted
 }
 
+type textFormat struct {
+	Format flatFormat `json:"format"`
+}
+
+type flatFormat struct {
+	Type   string          `json:"type"`
+	Name   string          `json:"name"`
+	Schema json.RawMessage `json:"schema"`
+	Strict bool            `json:"strict"`
+}
+
+type flatName struct {
+	Type string `json:"type"`
+	Name string `json:"name"`
+}
+
 type messageItem struct {
-	Type    string     `json:"type"`
-	Role    string     `json:"role"`
-	Content []textPart `json:"content"`
+	Type    string `json:"type"`
+	Role    string `json:"role"`
+	Content []any  `json:"content"` // textPart or flatImage
+}
+
+type flatImage struct {
+	Type string `json:"type"`
+	URL  string `json:"image_url"`
 }
 
 type callItem struct {
@@ -100,7 +124,7 @@ type callItem struct {
 type outputItem struct {
 	Type   string `json:"type"`
 	CallID string `json:"call_id"`
-	Output string `json:"output"`
+	Output any    `json:"output"` // its text, or parts with images
 }
 
 // encrypted is what asks for reasoning that can be sent back.
@@ -137,9 +161,26 @@ func (c *Responses) Encode(req model.Request) ([]byte, error) {
 	for _, t := range req.Tools {
 		tool := flatTool{Type: "function", Name: t.Name, Description: t.Description, Parameters: parameters(t.Schema)}
 		if !c.refused.Has("strict") {
-			tool.Strict = &no
+			strict := t.Strict && wire.Strict(t.Schema)
+			tool.Strict = &strict
 		}
 		b.Tools = append(b.Tools, tool)
+	}
+	if req.Answer != nil && !c.refused.Has("text") {
+		b.Text = &textFormat{flatFormat{"json_schema", "answer", req.Answer, wire.Strict(req.Answer)}}
+	}
+	if len(b.Tools) > 0 && !c.refused.Has("tool_choice") {
+		switch name := req.Choice.Named(); {
+		case name != "":
+			b.Choice = flatName{"function", name}
+		case req.Choice == model.ChooseNone:
+			b.Choice = "none"
+		case req.Choice == model.ChooseSome:
+			b.Choice = "required"
+		}
+	}
+	if len(b.Tools) > 0 && req.OneCall && !c.refused.Has("parallel_tool_calls") {
+		b.Parallel = &no
 	}
 	keep := func(p message.Block) bool {
 		switch p.Kind {
@@ -167,14 +208,14 @@ func (c *Responses) items(m message.Message, custom map[string]bool) []any {
 	if m.Role == message.Assistant {
 		kind = "output_text"
 	}
-	say := func(text string) {
+	say := func(part any) {
 		if n := len(items); n > 0 {
 			if last, ok := items[n-1].(*messageItem); ok {
-				last.Content = append(last.Content, textPart{kind, text})
+				last.Content = append(last.Content, part)
 				return
 			}
 		}
-		items = append(items, &messageItem{"message", string(m.Role), []textPart{{kind, text}}})
+		items = append(items, &messageItem{"message", string(m.Role), []any{part}})
 	}
 	for i, p := range m.Blocks {
 		own := wire.Bound(p.Opaque, c.info.Provider, c.info.Model, "")
@@ -189,19 +230,32 @@ func (c *Responses) items(m message.Message, custom map[string]bool) []any {
 		case p.Call != nil:
 			items = append(items, callItem{"function_call", itemID(p.Call.ID), p.Call.Name, string(stream.History(*p.Call))})
 		case p.Result != nil:
-			text := p.Result.Text
+			text, images := wire.Shown(p.Result, c.info.Images)
 			if p.Result.Error && !strings.HasPrefix(strings.ToLower(text), "error") { // there is no field for it
 				text = "Error: " + text
 			}
 			out := outputItem{"function_call_output", itemID(p.Result.CallID), text}
+			if len(images) > 0 {
+				parts := []any{textPart{"input_text", text}}
+				for _, img := range images {
+					parts = append(parts, flatImage{"input_image", wire.DataURL(img)})
+				}
+				out.Output = parts
+			}
 			if custom[p.Result.CallID] {
 				out.Type, out.CallID = "custom_tool_call_output", p.Result.CallID
 			}
 			items = append(items, out)
 		case own:
 			items = append(items, p.Opaque.Raw)
+		case p.Image != nil:
+			if why := wire.Unshown(*p.Image, c.info.Images); why != "" {
+				say(textPart{kind, why})
+			} else {
+				say(flatImage{"input_image", wire.DataURL(*p.Image)})
+			}
 		default:
-			say(p.Text)
+			say(textPart{kind, p.Text})
 		}
 	}
 	return items

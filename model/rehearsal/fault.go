@@ -21,7 +21,7 @@ type Failure struct {
 
 // Error returns it as a client would report it.
 func (f Failure) Error() *model.Error {
-	return &model.Error{Class: classOf(f.Status), Status: f.Status, RetryAfter: f.RetryAfter, ContextTooLarge: f.ContextTooLarge || f.Status == http.StatusRequestEntityTooLarge, Message: f.Message}
+	return &model.Error{Class: classOf(f.Status), Kind: kindOf(f), Status: f.Status, RetryAfter: f.RetryAfter, ContextTooLarge: f.ContextTooLarge || f.Status == http.StatusRequestEntityTooLarge, Message: f.Message}
 }
 
 func classOf(status int) model.Class {
@@ -32,6 +32,26 @@ func classOf(status int) model.Class {
 		return model.Environment
 	}
 	return model.Validation
+}
+
+func kindOf(f Failure) model.Kind {
+	switch s := f.Status; {
+	case f.ContextTooLarge, s == http.StatusRequestEntityTooLarge:
+		return model.ContextOverflow
+	case s == 529, s == http.StatusServiceUnavailable:
+		return model.Overloaded
+	case s >= 500:
+		return model.Server
+	case s == http.StatusTooManyRequests:
+		return model.RateLimit
+	case s == http.StatusPaymentRequired:
+		return model.Quota
+	case s == http.StatusUnauthorized, s == http.StatusForbidden:
+		return model.Auth
+	case s == http.StatusRequestTimeout, s == http.StatusConflict:
+		return model.Server
+	}
+	return model.InvalidRequest
 }
 
 // Cut ends a stream before its terminal event.
