@@ -36,6 +36,8 @@ type Level struct {
 	Landlock  bool     // the kernel holds a second time what the mounts hold
 	Overlay   bool     // throw-away views and warm caches need no copy
 
+	Groups []string // the cgroup controllers that limit calls: "memory", "pids"
+
 	ids ids
 }
 
@@ -46,6 +48,21 @@ const (
 	ownID  ids = iota // one's own id only
 	allIDs            // all ids, so that a command can be the workspace's owner
 )
+
+// Name says in two words how much was obtained: "full", or what is missing.
+func (l Level) Name() string {
+	switch {
+	case l.Isolation == None:
+		return "none"
+	case !l.Landlock && len(l.Groups) < 2:
+		return "no landlock, no cgroup"
+	case !l.Landlock:
+		return "no landlock"
+	case len(l.Groups) < 2:
+		return "no cgroup"
+	}
+	return "full"
+}
 
 func (l Level) String() string {
 	if l.Isolation == None {
