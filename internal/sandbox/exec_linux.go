@@ -78,7 +78,16 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
 	defer cleanup()
-	view, err := e.s.view(e.grant.Workspace, from)
+	var before found
+	if e.grant.Workspace != effect.NoAccess && e.grant.Workspace != "" {
+		if e.grant.Workspace == effect.ReadWrite {
+			if err := e.s.precreate(); err != nil {
+				return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
+			}
+		}
+		before = e.s.look()
+	}
+	view, err := e.s.view(e.grant.Workspace, from, before)
 	if err != nil {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
@@ -91,7 +100,7 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 	if e.cache != agentCache {
 		cache = append(cache, e.s.trustedPath().links...)
 	}
-	watch := e.s.watch(e.grant.Workspace)
+	watch := e.s.watch(e.grant.Workspace, before)
 	h, err := e.helper()
 	var exit tool.Exit
 	if err == nil {
