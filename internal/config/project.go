@@ -46,6 +46,9 @@ func ReadProject(workspace string) (ProjectFiles, error) {
 	if err != nil {
 		return p, fmt.Errorf("find the project: %w", err)
 	}
+	if info, err := os.Stat(p.Workspace); err != nil || !info.IsDir() {
+		return p, nil // it is no project; who works in it says so
+	}
 	if err := p.readOthers(); err != nil {
 		return p, err
 	}
