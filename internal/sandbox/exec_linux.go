@@ -20,7 +20,18 @@ import (
 	"belay/tool"
 )
 
-var filterOnce = sync.OnceValue(filter)
+var filters = [2]func() []byte{
+	sync.OnceValue(func() []byte { return filter(false) }),
+	sync.OnceValue(func() []byte { return filter(true) }),
+}
+
+// filter is the system call filter for this sandbox's commands.
+func (s *Sandbox) filter() []byte {
+	if s.cfg.Debug {
+		return filters[1]()
+	}
+	return filters[0]()
+}
 
 func (e *env) call(ctx context.Context, cmd Call) (tool.Exit, error) {
 	if len(cmd.Argv) == 0 || cmd.Argv[0] == "" {
@@ -82,8 +93,9 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 	}
 	limits := e.s.effective(cmd.Limits)
 	room := &room{
-		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits.rlimits(false), Filter: filterOnce()},
-		base:    e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
+		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits.rlimits(false),
+			Landlock: e.s.landlock(e.grant.Workspace), Filter: e.s.filter()},
+		base: e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
 	}
 	watch := e.s.watch(e.grant.Workspace)
 	h, err := e.helper()

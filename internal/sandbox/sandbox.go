@@ -33,6 +33,7 @@ type Level struct {
 	Holds     []string // the layers that hold, in words: "own root", "system call filter", …
 	Lacks     []string // what this sandbox does not limit, in words
 	Reason    string   // why there is no isolation and what to do about it; empty with isolation
+	Landlock  bool     // the kernel holds a second time what the mounts hold
 	Overlay   bool     // throw-away views and warm caches need no copy
 
 	ids ids
@@ -83,6 +84,7 @@ type Config struct {
 	Read      []string // further directories and files that commands and file tools may read
 	Write     []string // further directories that commands may write, where they may write to the workspace or Config says so
 	Limits    Limits   // of every call
+	Debug     bool     // commands may trace their own processes, for debuggers
 	TmpBytes  int64    // size of the private /tmp; 0 is DefaultTmpBytes
 	// PrivateCache starts the Go build cache empty. Otherwise the host's is readable underneath it, which
 	// saves compiling the standard library but shows what else was built on this machine.

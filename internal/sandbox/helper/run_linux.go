@@ -265,6 +265,9 @@ func drop(p *Program) string {
 	if e := prctl(prSetNoNewPrivs, 1, 0); e != 0 {
 		return "forbidding new privileges: " + e.Error()
 	}
+	if msg := confine(&p.Landlock); msg != "" {
+		return msg
+	}
 	if n := len(p.Filter) / 8; n > 0 {
 		prog := struct {
 			len    uint16
