@@ -23,6 +23,8 @@ type Isolation string
 const (
 	// Namespaces is a new root, user, process, network and host name space for every command.
 	Namespaces Isolation = "namespaces"
+	// Seatbelt is a profile of macOS's sandbox.
+	Seatbelt Isolation = "seatbelt"
 	// None is no boundary: commands are refused and files can only be read.
 	None Isolation = "none"
 )
@@ -54,6 +56,8 @@ func (l Level) Name() string {
 	switch {
 	case l.Isolation == None:
 		return "none"
+	case l.Isolation == Seatbelt:
+		return "seatbelt"
 	case !l.Landlock && len(l.Groups) < 2:
 		return "no landlock, no cgroup"
 	case !l.Landlock:
