@@ -31,7 +31,7 @@ const (
 	maxKept     = 64 << 20
 )
 
-// base keeps the files of a workspace as they were before the run's first change, in belay's state.
+// base keeps the files of a workspace as they were before the run's first change: in the vault, since they may hold secrets.
 type base struct {
 	workspace, home string
 	dir             string // of this run's own
@@ -45,7 +45,7 @@ type kept struct {
 }
 
 func newBase(workspace, home, runID string, decides func(string) bool) *base {
-	return &base{workspace, home, filepath.Join(home, "base", runID), decides}
+	return &base{workspace, home, filepath.Join(home, "vault", "base", runID), decides}
 }
 
 func (b *base) evidence() loop.Evidence {

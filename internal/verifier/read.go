@@ -86,7 +86,7 @@ var (
 	goAt    = pattern(`^\s+([\w./@-]+\.go):(\d+): ?(.*)$`)
 	gotWant = pattern(`(?i)\bgot:?\s+(.+?)(?:[,;]|\s+-)?\s+(?:want|expected|wanted):?\s+(.+?)\s*$`)
 	wantGot = pattern(`(?i)\b(?:want(?:ed)?|expected):?\s+(.+?)(?:[,;]|\s+but)?\s+(?:got|actual|was|received):?\s+(.+?)\s*$`)
-	isWant  = pattern(`(?i)(?:\bis|=)\s+(\S+),? want(?:ed)? (\S+)`)
+	isWant  = pattern(`(?i)(?:\bis|=)\s+(\S+?),? want(?:ed)? (\S+)`)
 )
 
 // compared fills in what was expected and got, where a message says so in one of the usual ways.
@@ -144,7 +144,7 @@ func readGo(output string) Reading {
 					first = d.Failure
 				}
 			}
-		case first != nil && first.File == "" && (failed == first.Test || strings.HasPrefix(failed, first.Test)):
+		case !verbose && first != nil && first.File == "" && (failed == first.Test || strings.HasPrefix(failed, first.Test)):
 			if m := goAt().FindStringSubmatch(line); m != nil {
 				first.File, first.Line, first.Message = m[1], number(m[2]), m[3]
 				compared(first)

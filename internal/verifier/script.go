@@ -36,13 +36,13 @@ func scripts(line string) []string {
 	var found []string
 	add := func(file string) {
 		file = path.Clean(strings.Trim(file, `"'`))
-		if !path.IsAbs(file) && file != ".." && !strings.HasPrefix(file, "../") && checkName().MatchString(path.Base(file)) && !slices.Contains(found, file) {
+		if !path.IsAbs(file) && file != ".." && !strings.HasPrefix(file, "../") && checkName().MatchString(file) && !slices.Contains(found, file) {
 			found = append(found, file)
 		}
 	}
 	for _, part := range commandEnd().Split(line, -1) {
 		words := strings.Fields(part)
-		for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(prefixes, words[0]) || strings.HasPrefix(words[0], "-") || strings.Trim(words[0], "0123456789smh") == "") {
+		for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(prefixes, words[0]) || strings.HasPrefix(words[0], "-") || words[0][0] <= '9' && strings.Trim(words[0], "0123456789smh") == "") {
 			words = words[1:]
 		}
 		if len(words) == 0 {
