@@ -128,6 +128,15 @@ func (b *base) walk(ctx context.Context, do func(name string, content []byte) er
 
 func (b *base) read() (kept, error) {
 	var k kept
+	if _, err := os.Stat(b.dir); errors.Is(err, fs.ErrNotExist) { // a fork was the run that it goes on from
+		for e, err := range journal.Read(filepath.Join(journal.RunsDir(b.home), filepath.Base(b.dir))) {
+			var fork journal.Fork
+			if err == nil && e.Type == journal.TypeFork && e.Decode(&fork) == nil {
+				b.dir = filepath.Join(filepath.Dir(b.dir), filepath.Base(fork.Parent))
+			}
+			break
+		}
+	}
 	data, err := os.ReadFile(filepath.Join(b.dir, "index.json"))
 	if err == nil {
 		err = json.Unmarshal(data, &k)
@@ -167,6 +176,9 @@ func (b *base) asWas(paths []string) (verify.Over, error) {
 // circumvented compares the tree with what it was.
 func (b *base) circumvented(ctx context.Context) ([]journal.Evasion, error) {
 	k, err := b.read()
+	if errors.Is(err, fs.ErrNotExist) { // it was begun by a belay that kept nothing
+		return nil, nil
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -32,6 +32,7 @@ type Config struct {
 	Evidence  Evidence // what the tree was, and what lies beside it
 	Refusals  int      // completions refused that end the run; 0 is 3
 
+	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Observe  func(journal.Event)                              // each event, once it is stored
