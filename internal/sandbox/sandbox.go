@@ -214,6 +214,14 @@ func (s *Sandbox) VerifierEnv(grant effect.Grant, dir string) tool.Env {
 	return s.env(grant, dir, verifyCache)
 }
 
+// VerifierEnvOf is VerifierEnv over a copy of the workspace that is thrown away with each command, after prepare has
+// changed it: root is the copy's place outside. The copy is the agent's: what prepare writes must not follow its links.
+func (s *Sandbox) VerifierEnvOf(dir string, prepare func(root string) error) tool.Env {
+	e := s.env(effect.Grant{Workspace: effect.Discard}, dir, verifyCache)
+	e.prepare = prepare
+	return e
+}
+
 // cacheKind says whose commands use a build cache.
 type cacheKind string
 
