@@ -105,6 +105,7 @@ type Config struct {
 	Read      []string // further directories and files that commands and file tools may read
 	Write     []string // further directories that commands may write, where they may write to the workspace or Config says so
 	Limits    Limits   // of every call
+	Local     []uint16 // ports of services on this machine's loopback that commands of the agent can reach
 	Debug     bool     // commands may trace their own processes, for debuggers
 	TmpBytes  int64    // size of the private /tmp; 0 is DefaultTmpBytes
 	// PrivateCache starts the Go build cache empty. Otherwise the host's is readable underneath it, which
@@ -175,7 +176,7 @@ func New(cfg Config) (*Sandbox, error) {
 	if ws == home {
 		return nil, fmt.Errorf("sandbox: workspace and state directory are both %s: set BELAY_HOME to another one", ws)
 	}
-	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{}}
+	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{ports: cfg.Local}}
 	s.userHome = lookup(cfg.Environ, "HOME")
 	if s.userHome == "" {
 		s.userHome, _ = os.UserHomeDir()
