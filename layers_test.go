@@ -47,7 +47,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -71,6 +71,7 @@ var layers = map[string][]string{
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/archive":        {},
 	"internal/family":         {},
+	"internal/hook":           {"journal"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},

@@ -197,17 +197,21 @@ func layFile(root, from, rel string, info fs.FileInfo, replace *strings.Replacer
 	if err := removeAll(to); err != nil {
 		return err
 	}
-	if replace == nil || info.Size() > 4<<20 {
+	if info.Size() > 4<<20 {
 		return copyFile(from, to, info)
 	}
 	data, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
-	if utf8.Valid(data) && !bytes.ContainsRune(data, 0) {
+	mode := info.Mode().Perm() | 0o600
+	if bytes.HasPrefix(data, []byte("#!")) { // a script, whatever the way it came here made of its mode
+		mode |= 0o111
+	}
+	if replace != nil && utf8.Valid(data) && !bytes.ContainsRune(data, 0) {
 		data = []byte(replace.Replace(string(data)))
 	}
-	return os.WriteFile(to, data, info.Mode().Perm()|0o600)
+	return os.WriteFile(to, data, mode)
 }
 
 // fileState is what a tree holds: path with slashes -> a digest of mode and content.

@@ -30,6 +30,7 @@ type Config struct {
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 
+	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Observe  func(journal.Event)                              // each event, once it is stored

@@ -33,6 +33,15 @@ type Fold struct {
 	calls   []message.ToolCall // of the last reply
 	results map[string]message.ToolResult
 	waiting []message.Message // until each call has its result
+
+	seq   int64 // events taken so far: the number of the last one
+	marks []mark
+}
+
+// mark is the fold after an event that left no call open: there a rewind may cut the context.
+type mark struct {
+	seq  int64
+	fold Fold // without marks; what it holds is only ever replaced or added to
 }
 
 // Hashes identify a context. CtxHash is
@@ -69,7 +78,48 @@ type Payload interface{ Decode(v any) error }
 
 // Take is Apply for who has a payload decoded already.
 func (f *Fold) Take(t journal.Type, e Payload) error {
+	f.seq++
+	before := f.chain
+	if err := f.take(t, e); err != nil {
+		return err
+	}
+	if f.chain != before && len(f.calls) == 0 {
+		m := mark{f.seq, *f}
+		m.fold.marks = nil
+		f.marks = append(f.marks, m)
+	}
+	return nil
+}
+
+// rewind makes the context what it was after event p.ToSeq, or after the last one before it at which no call was open.
+func (f *Fold) rewind(p journal.Rewind) error {
+	if p.Context {
+		n := len(f.marks)
+		for n > 0 && f.marks[n-1].seq > p.ToSeq {
+			n--
+		}
+		if n == 0 {
+			return fmt.Errorf("rewind to event %d: no context ends there", p.ToSeq)
+		}
+		seq, replies, marks := f.seq, f.request.Replies, f.marks
+		*f = f.marks[n-1].fold
+		f.seq, f.request.Replies, f.marks = seq, replies, marks // a script goes on and does not begin again
+		f.request.Messages = f.request.Messages[:len(f.request.Messages):len(f.request.Messages)]
+	}
+	if p.Told == "" {
+		return nil
+	}
+	return f.hear(message.UserText(p.Told))
+}
+
+func (f *Fold) take(t journal.Type, e Payload) error {
 	switch t {
+	case journal.TypeRewind:
+		var p journal.Rewind
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.rewind(p)
 	case journal.TypeSessionStart:
 		var p journal.SessionStart
 		if err := e.Decode(&p); err != nil {

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -36,7 +37,7 @@ type room struct {
 // key says what the room's own steps are and which files and directories they point to now. Something that was
 // replaced since, by a rename on the host, would no longer be held in a room that was made before.
 func (r *room) key() string {
-	key := (&helper.Program{Steps: r.own}).Encode()
+	key := (&helper.Program{Steps: r.own, Limits: r.program.Limits}).Encode()
 	for _, step := range r.own {
 		for _, path := range append(strings.Split(step.A, "\x00"), strings.Split(step.C, "\x00")...) {
 			var st unix.Stat_t
@@ -64,23 +65,33 @@ type standing struct {
 	process *os.Process
 	control *os.File
 	gone    chan struct{} // closed when it and everything in it has ended
+	group   *group        // limits it and all of its commands
+	entered chan struct{} // closed when group is there
 	based   bool          // it knows what every command sees
 	ready   string        // the key of the room that it has made ahead
 }
 
 // startHelper starts one. It dies with the thread that starts it, so that thread waits for it and does
 // nothing else.
-func startHelper(how ids) (*standing, error) {
-	h := &standing{gone: make(chan struct{})}
+func startHelper(level Level) (*standing, error) {
+	h := &standing{gone: make(chan struct{}), entered: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		err := h.start(how)
+		err := h.start(level.ids)
 		started <- err
-		if err == nil {
-			h.process.Wait()
-			close(h.gone)
+		if err != nil {
+			close(h.entered)
+			return
 		}
+		go func() {
+			h.group = newGroup(h.process.Pid, level.Groups) // takes longer than to start a program
+			close(h.entered)
+		}()
+		h.process.Wait()
+		<-h.entered
+		h.group.remove()
+		close(h.gone)
 	}()
 	return h, <-started
 }
@@ -141,7 +152,7 @@ func (h *standing) prepare(r *room) error {
 
 // exec runs a command in the room, which was made ahead or is made now, and waits until every process of it
 // is gone. Afterwards the helper is gone too if it is not fit for another one.
-func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Exit, error) {
+func (h *standing) exec(ctx context.Context, r *room, cmd Call, m *meter) (tool.Exit, error) {
 	began := time.Now()
 	with := *r
 	with.program.Argv, with.program.Env, with.program.Dir = cmd.Argv, cmd.Env, cmd.Dir
@@ -161,13 +172,23 @@ func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Ex
 		t := time.AfterFunc(cmd.Timeout, func() { ended.end(h, timedOut) })
 		defer t.Stop()
 	}
+	beyond := ""
+	if m != nil {
+		m.start(func(what string) { beyond = what; ended.end(h, limited) })
+	}
 	err = h.send(message, streams)
 	streams.close()
 	var status []byte
-	if err == nil {
-		status, err = h.receive()
+	for err == nil {
+		if status, err = h.receive(); m == nil || len(status) != 9 || status[0] != helper.Wrote {
+			break
+		}
+		m.orphans.Add(512 * int64(binary.LittleEndian.Uint64(status[1:])))
 	}
 	how := ended.get()
+	if m != nil {
+		m.end()
+	}
 	if err != nil || how != byItself || len(status) == 0 || status[0] != helper.Ended {
 		h.process.Kill()
 		<-h.gone
@@ -178,6 +199,10 @@ func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Ex
 	outErr := <-streams.written
 	exit := tool.Exit{Duration: time.Since(began)}
 	switch {
+	case how == limited:
+		exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL.String()
+		exit.Denied = append(exit.Denied, beyond)
+		return exit, outErr
 	case len(status) == 5 && status[0] == helper.Ended:
 		ws := syscall.WaitStatus(uint32(status[1]) | uint32(status[2])<<8 | uint32(status[3])<<16 | uint32(status[4])<<24)
 		exit.Code = ws.ExitStatus()
@@ -207,7 +232,7 @@ func (h *standing) send(message []byte, s *streams) error {
 	if err != nil {
 		return err
 	}
-	rights := unix.UnixRights(int(s.in.Fd()), int(s.out.Fd()))
+	rights := unix.UnixRights(int(s.in.Fd()), int(s.out.Fd()), int(s.err.Fd()))
 	var sent int
 	werr := raw.Write(func(fd uintptr) bool {
 		sent, err = unix.SendmsgN(int(fd), message, rights, nil, unix.MSG_NOSIGNAL)
@@ -236,6 +261,7 @@ const (
 	byItself ending = iota
 	cancelled
 	timedOut
+	limited // the call used more than it may
 )
 
 // endings remembers what ended a command first.
@@ -265,70 +291,6 @@ func (e *endings) get() ending {
 	return e.how
 }
 
-// streams are a command's input and output.
-type streams struct {
-	in, out *os.File
-	written chan error // one value, when all output was passed on
-}
-
-func open(p *helper.Program, cmd tool.Command) (*streams, error) {
-	s := &streams{written: make(chan error, 1)}
-	var feed *os.File
-	var err error
-	if cmd.Stdin == nil {
-		s.in, err = os.Open(os.DevNull)
-	} else {
-		s.in, feed, err = os.Pipe()
-	}
-	if err != nil {
-		return nil, err
-	}
-	output, write, err := os.Pipe()
-	if err != nil {
-		s.in.Close()
-		return nil, err
-	}
-	s.out = write
-	if p.SetIDs {
-		// The command opens /dev/stdout by name: the pipe must be its own.
-		err = s.out.Chown(int(p.UID), int(p.GID))
-		if err == nil && feed != nil {
-			err = s.in.Chown(int(p.UID), int(p.GID))
-		}
-		if err != nil {
-			s.close()
-			output.Close()
-			return nil, err
-		}
-	}
-	if feed != nil {
-		go func() {
-			io.Copy(feed, cmd.Stdin) // that the program reads no further is no error
-			feed.Close()
-		}()
-	}
-	go func() {
-		defer output.Close()
-		if cmd.Output == nil {
-			io.Copy(io.Discard, output)
-			s.written <- nil
-			return
-		}
-		_, err := io.Copy(cmd.Output, output)
-		if err != nil {
-			err = fmt.Errorf("passing on the output: %w", err)
-			io.Copy(io.Discard, output) // a full pipe would stop the program
-		}
-		s.written <- err
-	}()
-	return s, nil
-}
-
-func (s *streams) close() {
-	s.in.Close()
-	s.out.Close()
-}
-
 // helpers are the ones that wait for a command.
 type helpers struct {
 	mu     sync.Mutex
@@ -339,7 +301,7 @@ type helpers struct {
 // maxIdle is how many helpers wait at most: commands that run side by side are few.
 const maxIdle = 2
 
-func (p *helpers) take(how ids) (*standing, error) {
+func (p *helpers) take(level Level) (*standing, error) {
 	p.mu.Lock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {
 		h := p.idle[n-1]
@@ -354,7 +316,7 @@ func (p *helpers) take(how ids) (*standing, error) {
 		return h, nil
 	}
 	p.mu.Unlock()
-	return startHelper(how)
+	return startHelper(level)
 }
 
 // put gives a helper back, which then makes a room ahead, unless that is nil.
