@@ -284,7 +284,7 @@ func (g grading) byCode(ctx context.Context, grader Grader, root string) (Grade,
 	case exit.Code == 0:
 		one.Status, one.Summary = Passed, "exit 0"
 	default:
-		one.Status, one.Summary = Failed, fmt.Sprintf("exit %d: %s", exit.Code, cut(lastLine(exit.Output), 160))
+		one.Status, one.Summary = Failed, strings.TrimSuffix(fmt.Sprintf("exit %d: %s", exit.Code, cut(lastLine(exit.Output), 160)), ": ")
 	}
 	return one, nil
 }

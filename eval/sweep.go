@@ -16,6 +16,7 @@ type Config struct {
 	Suite    *Suite
 	Out      string // results folder, absolute; made where it is missing
 	Runner   Runner
+	Player   Runner // plays the rehearsals that controls are; nil is Runner
 	Box      Box
 	Judge    Judge  // nil: tasks with a model grader are quarantined
 	Facts    []Fact // the configuration: another one needs another folder

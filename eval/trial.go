@@ -160,7 +160,11 @@ func (s *sweep) attempt(ctx context.Context, t *Task, base, place, keep string, 
 	if replace, _ := t.places(workspace, place); replace != nil {
 		prompt = replace.Replace(prompt)
 	}
-	run, err := s.cfg.Runner.Run(ctx, Attempt{Task: t, Trial: number, Prompt: prompt, Workspace: workspace, State: state, Output: filepath.Join(kept, "output.txt"),
+	runner := s.cfg.Runner
+	if rehearsal != "" && s.cfg.Player != nil {
+		runner = s.cfg.Player
+	}
+	run, err := runner.Run(ctx, Attempt{Task: t, Trial: number, Prompt: prompt, Workspace: workspace, State: state, Output: filepath.Join(kept, "output.txt"),
 		Budget: t.Budget.or(s.cfg.Budget), Rehearsal: rehearsal})
 	if err != nil {
 		return run, Transcript{}, err

@@ -199,9 +199,6 @@ type otherAgent struct {
 const defaultWall = 30 * time.Minute
 
 func (o otherAgent) Run(ctx context.Context, a eval.Attempt) (eval.Run, error) {
-	if a.Rehearsal != "" {
-		return eval.Run{}, errors.New("a rehearsal is played by belay")
-	}
 	prompt := filepath.Join(a.State, "prompt.md")
 	if err := os.WriteFile(prompt, []byte(a.Prompt), 0o644); err != nil {
 		return eval.Run{}, err

@@ -245,6 +245,7 @@ func (a *app) evalConfig(ctx context.Context, suite *eval.Suite, f evalFlags, gi
 	if err != nil {
 		return cfg, fmt.Errorf("find this program: %w", err)
 	}
+	cfg.Player = belayAgent{self: self, environ: a.environ}
 	if f.agent == "belay" {
 		if cfg.Runner, err = a.belayRunner(self, f, given, home, fact); err != nil {
 			return cfg, err
