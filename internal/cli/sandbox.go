@@ -39,7 +39,7 @@ type sandboxFlags struct {
 	files                int64
 	cpu, timeout         time.Duration
 	level                string
-	local                []uint
+	local                []uint16
 	debug                bool
 }
 
@@ -72,7 +72,7 @@ ends with it. What the command writes is passed on; belay adds nothing but, wher
 	flags.StringArrayVar(&f.write, "rw", nil, "let the command write to this `folder` too; can be repeated")
 	flags.StringArrayVar(&f.read, "read", nil, "let the command read this `folder` or file too; can be repeated")
 	flags.StringArrayVar(&f.protect, "protect", nil, "keep what matches this `glob` in the current folder as it is; can be repeated")
-	flags.UintSliceVar(&f.local, "allow-local", nil, "let the command reach the service on this `port` of this machine; can be repeated")
+	flags.Var(&ports{&f.local}, "allow-local", "let the command reach the service on this `port` of this machine; can be repeated")
 	flags.BoolVar(&f.debug, "allow-debug", false, "let the command trace its own processes, for debuggers")
 	flags.StringVar(&f.mem, "mem", "", "end the command when it uses more memory than this `size`, such as 512m (default: three quarters of this machine's)")
 	flags.IntVar(&f.pids, "pids", 0, "let the command have at most `N` processes and threads (default 4096)")
@@ -226,12 +226,7 @@ func (f *sandboxFlags) config(environ []string) (sandbox.Config, effect.Grant, e
 		}
 	}
 	cfg.Limits.Processes, cfg.Limits.CPU, cfg.Limits.Files, cfg.Limits.OpenFiles = f.pids, f.cpu, f.files, f.openFiles
-	for _, port := range f.local {
-		if port < 1 || port > 65535 {
-			return cfg, grant, usagef("--allow-local: %d is no port", port)
-		}
-		cfg.Local = append(cfg.Local, uint16(port))
-	}
+	cfg.Local = f.local
 	cfg.Debug = f.debug
 	switch f.level {
 	case "on", "full", "best-effort":
