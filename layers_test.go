@@ -48,7 +48,7 @@ var layers = map[string][]string{
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
-	"tools":     {"message", "effect", "tool", "internal/shell"},
+	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 

@@ -25,6 +25,7 @@ var payloads = map[Type]any{
 	TypeWriterOpen: WriterOpen{}, TypeFork: Fork{}, TypeSessionStart: SessionStart{}, TypeSessionEnd: SessionEnd{}, TypeUserMessage: UserMessage{},
 	TypeModelCall: ModelCall{}, TypeModelReply: ModelReply{}, TypeToolRequest: ToolRequest{}, TypeToolResult: ToolResult{}, TypeVerify: Verify{},
 	TypeGuard: Guard{}, TypeDegraded: Degraded{}, TypeResume: Resume{},
+	TypePlan: Plan{}, TypeReplan: Replan{}, TypeRecap: Recap{}, TypeErase: Erase{}, TypeCompaction: Compaction{},
 }
 
 // everyType is a run with every type of event and every field filled.

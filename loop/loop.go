@@ -7,6 +7,7 @@ import (
 
 	"belay/effect"
 	"belay/handoff"
+	"belay/internal/projection"
 	"belay/journal"
 	"belay/message"
 	"belay/model"
@@ -29,9 +30,12 @@ type Config struct {
 	Verifiers []verify.Verifier
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
+	Context   projection.Policy // zero is the preset for the model's window
 
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
+	Plan     func(journal.Plan) error                         // keeps the plan where people look for it
+	Nested   func(paths []string) []string                    // what instruction files near these files say that was not said before
 	Observe  func(journal.Event)                              // each event, once it is stored
 	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled
 	Progress func(what string)                                // long work between events, in words
@@ -60,6 +64,7 @@ type Outcome struct {
 	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
+	Drift    []string        `json:"drift,omitempty"` // files that were changed and that the plan does not name
 	Turns    int             `json:"turns"`
 	Usage    message.Usage   `json:"usage"`
 	Cost     message.Cost    `json:"cost_usd"`
