@@ -65,6 +65,8 @@ type Config struct {
 	// Otherwise such a run is announced as degraded.
 	MoneyMustHold bool
 
+	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
+
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
 	Progress func(string)        // what takes long right now
@@ -95,6 +97,11 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	if err != nil {
 		return Result{}, err
 	}
+	return a.begin(ctx, runID, cfg, loop.Run)
+}
+
+// begin makes the run's journal and has what is to be done in it done.
+func (a *agent) begin(ctx context.Context, runID string, cfg Config, do looper) (Result, error) {
 	opening, err := a.secrets.Entries(a.opening(cfg))
 	if err != nil {
 		return Result{}, err
@@ -105,8 +112,11 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 	}
 	defer log.Close()
 	cfg.show(events)
-	return a.work(ctx, log)
+	return a.work(ctx, log, do)
 }
+
+// looper is what works on a log that has begun.
+type looper func(context.Context, loop.Config) (loop.Outcome, error)
 
 // show hands what is stored to whoever observes the run.
 func (cfg Config) show(events []journal.Event) {
@@ -119,7 +129,7 @@ func (cfg Config) show(events []journal.Event) {
 }
 
 // work runs the loop on the log and keeps the note it leaves beside the journal.
-func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
+func (a *agent) work(ctx context.Context, log *journal.File, do looper) (Result, error) {
 	defer a.box.Close()
 	say := a.loop.Progress
 	if say == nil {
@@ -130,7 +140,7 @@ func (a *agent) work(ctx context.Context, log *journal.File) (Result, error) {
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
 	}
-	out, err := loop.Run(ctx, a.loop)
+	out, err := do(ctx, a.loop)
 	out.Reason, out.Summary = a.secrets.Text(out.Reason), a.secrets.Text(out.Summary)
 	return Result{RunID: log.RunID(), Dir: log.Dir(), Workspace: a.place.Workspace, Outcome: out}, err
 }
@@ -198,6 +208,9 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	registry, err := registry(cfg)
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
+	}
+	if err == nil && cfg.wrapTools != nil {
+		registry, err = cfg.wrapTools(registry)
 	}
 	if err != nil {
 		return nil, &UsageError{err}

@@ -93,7 +93,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		return Result{}, err
 	}
 	cfg.show(events)
-	return a.work(ctx, log)
+	return a.work(ctx, log, loop.Run)
 }
 
 // past is what a journal says about how its run was configured and ended.

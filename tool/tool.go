@@ -62,6 +62,7 @@ type Spec struct {
 	Cut         Cut             // which part of a longer result is kept
 	Replay      Replay          // see Replay
 	NeedsKey    bool            // whether a write needs an idempotency key
+	Classes     []effect.Class  // that its calls can have, the lowest first; for who looks at the tools, not for the policy
 	Signal      Signal          // what the call means to the loop, for tools that act on the run and not on the world
 }
 

@@ -36,6 +36,7 @@ type bashArgs struct {
 func (Bash) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "Bash",
+		Classes:     []effect.Class{1, 2, 3, 4, 5},
 		Description: strings.TrimSpace(bashDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["command"],"properties":{
 			"command":{"type":"string","minLength":1,"description":"The command line, in bash."},

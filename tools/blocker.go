@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"belay/effect"
 	"belay/tool"
 )
 
@@ -23,6 +24,7 @@ type blockerArgs struct {
 func (ReportBlocker) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "ReportBlocker",
+		Classes:     []effect.Class{1},
 		Description: strings.TrimSpace(blockerDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["reason"],"properties":{
 			"reason":{"type":"string","minLength":1,"description":"What stands in the way, and what you tried."},

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"strings"
 
+	"belay/effect"
 	"belay/tool"
 )
 
@@ -23,6 +24,7 @@ type completeArgs struct {
 func (TaskComplete) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "TaskComplete",
+		Classes:     []effect.Class{1},
 		Description: strings.TrimSpace(completeDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["summary","evidence"],"properties":{
 			"summary":{"type":"string","minLength":1,"description":"What was done, and what a person still has to do."},

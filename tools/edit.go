@@ -28,6 +28,7 @@ type editArgs struct {
 func (Edit) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "Edit",
+		Classes:     []effect.Class{2, 3, 5},
 		Description: strings.TrimSpace(editDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["file_path","old_string","new_string"],"properties":{
 			"file_path":{"type":"string","minLength":1,"description":"The file, absolute or relative to the current folder."},

@@ -31,6 +31,7 @@ type globArgs struct {
 func (Glob) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "Glob",
+		Classes:     []effect.Class{1, 5},
 		Description: strings.TrimSpace(globDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{
 			"pattern":{"type":"string","minLength":1,"description":"A pattern such as **/*.go or src/**/test_*.py, relative to path."},

@@ -42,6 +42,7 @@ type grepArgs struct {
 func (Grep) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "Grep",
+		Classes:     []effect.Class{1, 5},
 		Description: strings.TrimSpace(grepDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["pattern"],"properties":{
 			"pattern":{"type":"string","minLength":1,"description":"A regular expression (RE2 syntax), matched line by line."},

@@ -27,6 +27,7 @@ type lsArgs struct {
 func (LS) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "LS",
+		Classes:     []effect.Class{1, 5},
 		Description: strings.TrimSpace(lsDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"properties":{
 			"path":{"type":"string","description":"The folder; the current folder when left out."}}}`),

@@ -34,6 +34,7 @@ type readArgs struct {
 func (Read) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "Read",
+		Classes:     []effect.Class{1, 5},
 		Description: strings.TrimSpace(readDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["file_path"],"properties":{
 			"file_path":{"type":"string","minLength":1,"description":"The file, absolute or relative to the current folder."},

@@ -27,6 +27,7 @@ type writeArgs struct {
 func (Write) Spec() tool.Spec {
 	return tool.Spec{
 		Name:        "Write",
+		Classes:     []effect.Class{2, 3, 5},
 		Description: strings.TrimSpace(writeDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["file_path","content"],"properties":{
 			"file_path":{"type":"string","minLength":1,"description":"The file, absolute or relative to the current folder. Missing folders are made."},

@@ -20,18 +20,20 @@ import (
 	"belay/tool"
 )
 
-// Limits of every command. A hard limit of the host that is lower stays.
-var limits = []helper.Limit{
-	{Resource: unix.RLIMIT_CORE, Value: 0},
-	{Resource: unix.RLIMIT_NOFILE, Value: 65536},
-	{Resource: unix.RLIMIT_NPROC, Value: 4096},
-	{Resource: unix.RLIMIT_MEMLOCK, Value: 8 << 20},
-	{Resource: unix.RLIMIT_MSGQUEUE, Value: 819200},
+var filters = [2]func() []byte{
+	sync.OnceValue(func() []byte { return filter(false) }),
+	sync.OnceValue(func() []byte { return filter(true) }),
 }
 
-var filterOnce = sync.OnceValue(filter)
+// filter is the system call filter for this sandbox's commands.
+func (s *Sandbox) filter() []byte {
+	if s.cfg.Debug {
+		return filters[1]()
+	}
+	return filters[0]()
+}
 
-func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
+func (e *env) call(ctx context.Context, cmd Call) (tool.Exit, error) {
 	if len(cmd.Argv) == 0 || cmd.Argv[0] == "" {
 		return tool.Exit{}, errors.New("exec: no program was named")
 	}
@@ -66,7 +68,7 @@ func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 }
 
 // exec runs a command that is known to be sound, in a directory of the workspace.
-func (e *env) exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
+func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 	name := cmd.Argv[0]
 	if cmd.Dir == "" {
 		cmd.Dir = e.dir
@@ -89,9 +91,11 @@ func (e *env) exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
 	if e.cache != agentCache {
 		cache = append(cache, e.s.trustedPath().links...)
 	}
+	limits := e.s.effective(cmd.Limits)
 	room := &room{
-		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits, Filter: filterOnce()},
-		base:    e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
+		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits.rlimits(false),
+			Landlock: e.s.landlock(e.grant.Workspace), Filter: e.s.filter()},
+		base: e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
 	}
 	watch := e.s.watch(e.grant.Workspace)
 	h, err := e.helper()

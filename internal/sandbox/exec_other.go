@@ -14,7 +14,7 @@ func probe(context.Context) Level {
 	return Level{Isolation: None, Reason: "belay has no sandbox for " + runtime.GOOS + "/" + runtime.GOARCH + " yet; run it on Linux (amd64 or arm64), also in a virtual machine"}
 }
 
-func (e *env) Exec(_ context.Context, cmd tool.Command) (tool.Exit, error) {
+func (e *env) call(_ context.Context, cmd Call) (tool.Exit, error) {
 	if len(cmd.Argv) == 0 || cmd.Argv[0] == "" {
 		return tool.Exit{}, errors.New("exec: no program was named")
 	}

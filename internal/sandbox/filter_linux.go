@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"encoding/binary"
+	"slices"
 
 	"golang.org/x/sys/unix"
 )
@@ -26,8 +27,8 @@ var refused = append([]uint32{
 // missing answer ENOSYS, so that libraries fall back to what can be judged: some take their flags by pointer.
 var missing = []uint32{unix.SYS_CLONE3, unix.SYS_OPENAT2, unix.SYS_FCHMODAT2, unix.SYS_IO_URING_SETUP, unix.SYS_IO_URING_ENTER, unix.SYS_IO_URING_REGISTER}
 
-// families of sockets that exist inside; others answer EAFNOSUPPORT.
-var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6, unix.AF_NETLINK}
+// families of sockets that exist inside; others but netlink's routes answer EAFNOSUPPORT.
+var families = []uint32{unix.AF_UNIX, unix.AF_INET, unix.AF_INET6}
 
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET |
 	unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
@@ -67,8 +68,12 @@ var ofOthers = []struct {
 
 type argument struct{ offset, value uint32 }
 
-// filter is the seccomp program, encoded for the kernel. It answers with errors and never kills.
-func filter() []byte {
+// tracing are the calls of refused that debuggers need. What is traced keeps its own filter.
+var tracing = []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV}
+
+// filter is the seccomp program, encoded for the kernel. It answers with errors and never kills. With debug, programs
+// may look into other processes of the sandbox.
+func filter(debug bool) []byte {
 	var prog []unix.SockFilter
 	emit := func(code uint16, k uint32, jt, jf uint8) {
 		prog = append(prog, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
@@ -90,7 +95,12 @@ func filter() []byte {
 		emit(eq, nr, 0, 1)
 		fail(unix.ENOSYS)
 	}
+	emit(eq, unix.SYS_FALLOCATE, 0, 1)
+	fail(unix.EOPNOTSUPP) // what it takes is not counted as written: libraries then write zeros
 	for _, nr := range refused {
+		if debug && slices.Contains(tracing, nr) {
+			continue
+		}
 		emit(eq, nr, 0, 1)
 		fail(unix.EPERM)
 	}
@@ -129,12 +139,20 @@ func filter() []byte {
 		fail(unix.EPERM)
 		load(dataNr)
 	}
-	emit(eq, unix.SYS_SOCKET, 0, uint8(len(families)+2))
-	load(dataArg0)
-	for i, f := range families {
-		emit(eq, f, uint8(len(families)-i), 0)
+	for _, nr := range []uint32{unix.SYS_SOCKETPAIR, unix.SYS_SOCKET} {
+		n := uint8(len(families))
+		emit(eq, nr, 0, n+7)
+		load(dataArg0)
+		for i, f := range families {
+			emit(eq, f, n+4-uint8(i), 0)
+		}
+		emit(eq, unix.AF_NETLINK, 1, 0)
+		fail(unix.EAFNOSUPPORT)
+		load(dataArg2) // of netlink only what tells about addresses and routes
+		emit(eq, unix.NETLINK_ROUTE, 1, 0)
+		fail(unix.EPROTONOSUPPORT)
+		ret(unix.SECCOMP_RET_ALLOW)
 	}
-	fail(unix.EAFNOSUPPORT)
 	ret(unix.SECCOMP_RET_ALLOW)
 
 	out := make([]byte, 0, 8*len(prog))

@@ -87,16 +87,16 @@ func TestVerifiersHaveTheirOwnHelper(t *testing.T) {
 	t.Cleanup(s.Close)
 	must(t, s.Env(read, ""), "true")
 	h := standingHelper(t, s)
-	outside(t, "/", "prlimit", "--pid", fmt.Sprint(h.process.Pid), "--fsize=4096:4096")
-	if out := must(t, s.Env(read, ""), "ulimit -Hf"); out == "unlimited" {
+	outside(t, "/", "prlimit", "--pid", fmt.Sprint(h.process.Pid), "--stack=4194304:4194304")
+	if out := must(t, s.Env(read, ""), "ulimit -Hs"); out != "4096" {
 		t.Fatal("the limit did not reach the helper, so nothing was tested")
 	}
 	spaces := "readlink /proc/self/ns/net; readlink /proc/self/ns/pid; readlink /proc/self/ns/user"
 	shared := must(t, s.Env(read, ""), spaces) // of a helper that stays, so that their numbers stay taken
 	for range 2 {
-		out := must(t, s.VerifierEnv(discard, ""), "ulimit -Hf; "+spaces)
+		out := must(t, s.VerifierEnv(discard, ""), "ulimit -Hs; "+spaces)
 		limit, own, _ := strings.Cut(out, "\n")
-		if limit != "unlimited" {
+		if limit == "4096" {
 			t.Errorf("a verifier inherited the limit %s", limit)
 		}
 		for name := range strings.Lines(own) {

@@ -285,7 +285,7 @@ func (s *Sandbox) goOutput(ctx context.Context, access effect.Access, dir, line 
 	}
 	var out bytes.Buffer
 	e := s.env(effect.Grant{Workspace: access}, dir, kind)
-	exit, err := e.exec(ctx, tool.Command{Argv: []string{"sh", "-c", line}, Dir: dir, Output: &out, Timeout: limit})
+	exit, err := e.exec(ctx, Call{Command: tool.Command{Argv: []string{"sh", "-c", line}, Dir: dir, Output: &out, Timeout: limit}})
 	if err == nil && exit.Code != 0 {
 		err = fmt.Errorf("`%s` ended with code %d", line, exit.Code)
 	}

@@ -120,7 +120,7 @@ func (s *Sandbox) fresh() []helper.Step {
 	for _, path := range s.host.masked {
 		add(helper.Mask, helper.Optional, path, "")
 	}
-	return steps
+	return append(steps, s.grantSteps(false)...)
 }
 
 // showsVarTmp says whether something of the host is mounted below /var/tmp, which is else only another name of /tmp.
@@ -234,6 +234,7 @@ func (s *Sandbox) view(access effect.Access, from string) ([]helper.Step, error)
 			steps = append(steps, helper.Step{Code: helper.Pin, Flags: helper.ReadOnly, A: path})
 		}
 	}
+	steps = append(steps, s.grantSteps(true)...)
 	for _, name := range hidden {
 		path := filepath.Join(ws, name)
 		info, err := os.Lstat(path)

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"belay/effect"
 	"belay/internal/sandbox/helper"
 	"belay/tool"
 )
@@ -40,10 +41,14 @@ func probe(ctx context.Context) Level {
 	}
 	var first error
 	for _, how := range tries {
-		level := Level{Isolation: Namespaces, Overlay: true, ids: how}
+		level := Level{Isolation: Namespaces, Overlay: true, Landlock: landlockVersion() > 0, ids: how}
 		err := try(ctx, level, program)
-		if err != nil {
+		if err != nil && ctx.Err() == nil {
 			level.Overlay = false
+			err = try(ctx, level, program)
+		}
+		if err != nil && level.Landlock && ctx.Err() == nil { // the kernel has it and something forbids it
+			level.Landlock = false
 			err = try(ctx, level, program)
 		}
 		if err == nil {
@@ -73,8 +78,8 @@ func try(ctx context.Context, level Level, program string) error {
 	}
 	defer h.end()
 	exit, err := h.exec(ctx, &room{base: s.base(), own: steps, program: helper.Program{
-		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: limits, Filter: filterOnce(),
-	}}, tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out})
+		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: s.effective(Limits{}).rlimits(false), Landlock: s.landlock(effect.NoAccess), Filter: s.filter(),
+	}}, Call{Command: tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out}})
 	if err != nil {
 		return err
 	}
@@ -92,7 +97,12 @@ func (l *Level) describe() {
 	if l.ids == allIDs {
 		l.Holds = append(l.Holds, "run as the workspace's owner")
 	}
-	l.Lacks = []string{"memory, CPU time and total disk", "no Landlock as a second layer"}
+	l.Lacks = []string{"memory, CPU time and total disk"}
+	if l.Landlock {
+		l.Holds = append(l.Holds, fmt.Sprintf("Landlock (version %d) as a second layer over files", landlockVersion()))
+	} else {
+		l.Lacks = append(l.Lacks, "no Landlock as a second layer: this kernel has none or forbids it")
+	}
 	if os.Geteuid() == 0 {
 		l.Lacks = append(l.Lacks, "number of processes where root owns the workspace")
 	}

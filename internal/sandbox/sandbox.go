@@ -33,6 +33,7 @@ type Level struct {
 	Holds     []string // the layers that hold, in words: "own root", "system call filter", …
 	Lacks     []string // what this sandbox does not limit, in words
 	Reason    string   // why there is no isolation and what to do about it; empty with isolation
+	Landlock  bool     // the kernel holds a second time what the mounts hold
 	Overlay   bool     // throw-away views and warm caches need no copy
 
 	ids ids
@@ -80,6 +81,10 @@ type Config struct {
 	Home      string   // belay's private state directory: holds the caches, invisible inside
 	Environ   []string // the host's environment, to find toolchains with; nil is os.Environ()
 	Protect   []string // paths relative to Workspace that stay read-only in every view, besides the built-in ones
+	Read      []string // further directories and files that commands and file tools may read
+	Write     []string // further directories that commands may write, where they may write to the workspace or Config says so
+	Limits    Limits   // of every call
+	Debug     bool     // commands may trace their own processes, for debuggers
 	TmpBytes  int64    // size of the private /tmp; 0 is DefaultTmpBytes
 	// PrivateCache starts the Go build cache empty. Otherwise the host's is readable underneath it, which
 	// saves compiling the standard library but shows what else was built on this machine.
@@ -103,6 +108,8 @@ type Sandbox struct {
 	host      host
 	cfg       Config
 	uid, gid  int // owner of the workspace, where the system knows owners; otherwise -1
+
+	read, write []string // granted beside the workspace: absolute, symlinks resolved
 
 	std         standardLibrary
 	trustedOnce sync.Once
@@ -161,6 +168,9 @@ func New(cfg Config) (*Sandbox, error) {
 	}
 	s.uid, s.gid = ownerOf(info)
 	s.host = discover(cfg.Environ, s.userHome, ws, home)
+	if err := s.grants(); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
+	}
 	return s, nil
 }
 

@@ -36,7 +36,7 @@ type room struct {
 // key says what the room's own steps are and which files and directories they point to now. Something that was
 // replaced since, by a rename on the host, would no longer be held in a room that was made before.
 func (r *room) key() string {
-	key := (&helper.Program{Steps: r.own}).Encode()
+	key := (&helper.Program{Steps: r.own, Limits: r.program.Limits}).Encode()
 	for _, step := range r.own {
 		for _, path := range append(strings.Split(step.A, "\x00"), strings.Split(step.C, "\x00")...) {
 			var st unix.Stat_t
@@ -141,7 +141,7 @@ func (h *standing) prepare(r *room) error {
 
 // exec runs a command in the room, which was made ahead or is made now, and waits until every process of it
 // is gone. Afterwards the helper is gone too if it is not fit for another one.
-func (h *standing) exec(ctx context.Context, r *room, cmd tool.Command) (tool.Exit, error) {
+func (h *standing) exec(ctx context.Context, r *room, cmd Call) (tool.Exit, error) {
 	began := time.Now()
 	with := *r
 	with.program.Argv, with.program.Env, with.program.Dir = cmd.Argv, cmd.Env, cmd.Dir
@@ -207,7 +207,7 @@ func (h *standing) send(message []byte, s *streams) error {
 	if err != nil {
 		return err
 	}
-	rights := unix.UnixRights(int(s.in.Fd()), int(s.out.Fd()))
+	rights := unix.UnixRights(int(s.in.Fd()), int(s.out.Fd()), int(s.err.Fd()))
 	var sent int
 	werr := raw.Write(func(fd uintptr) bool {
 		sent, err = unix.SendmsgN(int(fd), message, rights, nil, unix.MSG_NOSIGNAL)
@@ -263,70 +263,6 @@ func (e *endings) get() ending {
 	defer e.mu.Unlock()
 	e.over = true
 	return e.how
-}
-
-// streams are a command's input and output.
-type streams struct {
-	in, out *os.File
-	written chan error // one value, when all output was passed on
-}
-
-func open(p *helper.Program, cmd tool.Command) (*streams, error) {
-	s := &streams{written: make(chan error, 1)}
-	var feed *os.File
-	var err error
-	if cmd.Stdin == nil {
-		s.in, err = os.Open(os.DevNull)
-	} else {
-		s.in, feed, err = os.Pipe()
-	}
-	if err != nil {
-		return nil, err
-	}
-	output, write, err := os.Pipe()
-	if err != nil {
-		s.in.Close()
-		return nil, err
-	}
-	s.out = write
-	if p.SetIDs {
-		// The command opens /dev/stdout by name: the pipe must be its own.
-		err = s.out.Chown(int(p.UID), int(p.GID))
-		if err == nil && feed != nil {
-			err = s.in.Chown(int(p.UID), int(p.GID))
-		}
-		if err != nil {
-			s.close()
-			output.Close()
-			return nil, err
-		}
-	}
-	if feed != nil {
-		go func() {
-			io.Copy(feed, cmd.Stdin) // that the program reads no further is no error
-			feed.Close()
-		}()
-	}
-	go func() {
-		defer output.Close()
-		if cmd.Output == nil {
-			io.Copy(io.Discard, output)
-			s.written <- nil
-			return
-		}
-		_, err := io.Copy(cmd.Output, output)
-		if err != nil {
-			err = fmt.Errorf("passing on the output: %w", err)
-			io.Copy(io.Discard, output) // a full pipe would stop the program
-		}
-		s.written <- err
-	}()
-	return s, nil
-}
-
-func (s *streams) close() {
-	s.in.Close()
-	s.out.Close()
 }
 
 // helpers are the ones that wait for a command.

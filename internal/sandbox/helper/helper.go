@@ -62,6 +62,13 @@ type Limit struct {
 	Value    uint64
 }
 
+// Landlock says what the kernel is to hold besides the mounts. With Files zero it holds nothing.
+type Landlock struct {
+	Files    uint64   // the rights over files that are taken away where they are not given
+	Scope    uint64   // what outside the command's domain it cannot reach
+	Writable []string // where the command may write; what does not exist is passed over
+}
+
 // Program is everything that the helper needs to know. One without Argv prepares; one without Steps runs its
 // command where the last one has prepared. Base is done once, for all that follow, and shared by all commands:
 // they get it read-only.
@@ -71,6 +78,7 @@ type Program struct {
 	SetIDs   bool // become UID and GID without other groups; otherwise the helper's own ids stay
 	UID, GID uint32
 	Limits   []Limit
+	Landlock Landlock
 	Filter   []byte // a seccomp filter: struct sock_filter, one after the other
 	Argv     []string
 	Env      []string
@@ -97,8 +105,9 @@ func (p *Program) Encode() []byte {
 	for _, l := range p.Limits {
 		b = num(num(b, uint64(l.Resource)), l.Value)
 	}
+	b = num(num(b, p.Landlock.Files), p.Landlock.Scope)
 	b = text(b, string(p.Filter))
-	for _, list := range [][]string{p.Argv, p.Env} {
+	for _, list := range [][]string{p.Landlock.Writable, p.Argv, p.Env} {
 		b = num(b, uint64(len(list)))
 		for _, s := range list {
 			b = text(b, s)
@@ -129,8 +138,9 @@ func Decode(b []byte) (*Program, bool) {
 	for i := range p.Limits {
 		p.Limits[i] = Limit{uint32(d.num()), d.num()}
 	}
+	p.Landlock.Files, p.Landlock.Scope = d.num(), d.num()
 	p.Filter = []byte(d.text())
-	for _, list := range []*[]string{&p.Argv, &p.Env} {
+	for _, list := range []*[]string{&p.Landlock.Writable, &p.Argv, &p.Env} {
 		*list = make([]string, d.count())
 		for i := range *list {
 			(*list)[i] = d.text()

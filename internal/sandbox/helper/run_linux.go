@@ -153,7 +153,7 @@ func (r *room) leave() {
 
 // run runs a command in the room and gives the status. No process of it is left then.
 func (r *room) run(c *Program, files []int) []byte {
-	if r == nil || len(files) != 2 {
+	if r == nil || len(files) != 3 {
 		return failed("a command came without a room or without its files")
 	}
 	if r.failed != "" {
@@ -164,7 +164,7 @@ func (r *room) run(c *Program, files []int) []byte {
 	b := <-r.started
 	// The command holds its own copies: a reader of the output waits for it, not for us.
 	if b.pid == 0 {
-		syscall.Write(files[1], []byte(b.msg+"\n"))
+		syscall.Write(files[2], []byte(b.msg+"\n"))
 		return ended(syscall.WaitStatus(b.code << 8))
 	}
 	var status []byte
@@ -265,6 +265,9 @@ func drop(p *Program) string {
 	if e := prctl(prSetNoNewPrivs, 1, 0); e != 0 {
 		return "forbidding new privileges: " + e.Error()
 	}
+	if msg := confine(&p.Landlock); msg != "" {
+		return msg
+	}
 	if n := len(p.Filter) / 8; n > 0 {
 		prog := struct {
 			len    uint16
@@ -293,7 +296,7 @@ func clearInheritable() syscall.Errno {
 	return e
 }
 
-// start runs the command of c in the room that p has made, with files as its input and its output.
+// start runs the command of c in the room that p has made, with files as its input, its output and its errors.
 func start(p, c *Program, files []int) begun {
 	var st syscall.Stat_t
 	if err := syscall.Stat(c.Dir, &st); err != nil {
@@ -306,8 +309,8 @@ func start(p, c *Program, files []int) begun {
 	if len(affinity) > 0 { // no process of an earlier command is left to change it again
 		syscall.RawSyscall(syscall.SYS_SCHED_SETAFFINITY, 0, uintptr(len(affinity)), uintptr(unsafe.Pointer(&affinity[0])))
 	}
-	in, out := uintptr(files[0]), uintptr(files[1])
-	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{in, out, out}, Sys: &syscall.SysProcAttr{Setsid: true}}
+	in, out, diagnostics := uintptr(files[0]), uintptr(files[1]), uintptr(files[2])
+	attr := &syscall.ProcAttr{Dir: c.Dir, Env: c.Env, Files: []uintptr{in, out, diagnostics}, Sys: &syscall.SysProcAttr{Setsid: true}}
 	if p.SetIDs {
 		attr.Sys.Credential = &syscall.Credential{Uid: p.UID, Gid: p.GID}
 	}
