@@ -74,7 +74,7 @@ var layers = map[string][]string{
 	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"eval/stats", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

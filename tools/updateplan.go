@@ -52,7 +52,7 @@ func (UpdatePlan) Plan(_ tool.Place, call tool.Call) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	if wrong := lawfulPlan(args.Plan); wrong != "" {
+	if wrong := PlanFlaw(args.Plan); wrong != "" {
 		return tool.Plan{}, tool.Mistakef(tool.InvalidArguments, "Send the whole plan again.", "%s", wrong)
 	}
 	done := 0
@@ -72,8 +72,8 @@ func (UpdatePlan) Run(_ context.Context, env tool.Env, call tool.Call) (tool.Res
 	return tool.Result{Status: tool.Success, Summary: plural(len(args.Steps), "step"), Text: "[plan received]", Context: tool.Context{Dir: env.Place().Dir}}, nil
 }
 
-// lawfulPlan says what is wrong with the form of a plan, "" where nothing is.
-func lawfulPlan(p journal.Plan) string {
+// PlanFlaw says what is wrong with the form of a plan, "" where nothing is.
+func PlanFlaw(p journal.Plan) string {
 	seen := map[string]bool{}
 	active := ""
 	if len(p.Steps) == 0 {
