@@ -46,7 +46,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -69,6 +69,7 @@ var layers = map[string][]string{
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/archive":        {},
+	"internal/hook":           {"journal"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},

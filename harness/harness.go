@@ -70,6 +70,10 @@ type Config struct {
 
 	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
 
+	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
+	HookFiles []HookFile
+	Hooks     []Hook
+
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
 	Progress func(string)        // what takes long right now
@@ -253,7 +257,12 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true, Rules: rules}
+	hooks, err := a.hooks(cfg, runID, situation)
+	if err != nil {
+		return nil, err
+	}
 	a.loop = loop.Config{
+		Hooks: hooks,
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
 		Judge:  judge(cfg.Judge, situation),
 		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },

@@ -154,6 +154,8 @@ type ToolRequest struct {
 	// digest, and the files that decide what passes, each with the SHA-256 of its content.
 	Tree  string            `json:"tree,omitempty"`
 	Tests map[string]string `json:"tests,omitempty"`
+	// Before are the files that a reversible call will change, as they were.
+	Before []PreImage `json:"before,omitempty"`
 }
 
 // Permission is a verdict and where it came from.

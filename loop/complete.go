@@ -36,7 +36,10 @@ func (s *session) complete(ctx context.Context, call message.ToolCall) (*Outcome
 		return s.refusal(failure)
 	}
 	out.Summary = args.Summary
-	return out, s.settle(call.ID, spec, tool.Result{Status: tool.Success, Summary: string(out.Standing), Text: out.Reason})
+	if err := s.settle(call.ID, spec, tool.Result{Status: tool.Success, Summary: string(out.Standing), Text: out.Reason}); err != nil {
+		return out, err
+	}
+	return s.hookStop(ctx, out)
 }
 
 // answered handles a reply that calls nothing: an answer, an unfinished sentence, or an unproved claim.
@@ -51,7 +54,7 @@ func (s *session) answered(ctx context.Context, reply model.Reply) (*Outcome, er
 		return nil, err
 	}
 	if !changed && !s.named() && s.refused == 0 {
-		return &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Summary: text, Reason: "answered; nothing was changed and nothing verified"}, nil
+		return s.hookStop(ctx, &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Summary: text, Reason: "answered; nothing was changed and nothing verified"})
 	}
 	if !s.urged {
 		s.urged = true
@@ -63,7 +66,7 @@ func (s *session) answered(ctx context.Context, reply model.Reply) (*Outcome, er
 	}
 	if failure == nil {
 		out.Summary = text
-		return out, nil
+		return s.hookStop(ctx, out)
 	}
 	told, _ := tool.CutText(failure.Text(), 0, tool.CutBoth)
 	if err := s.tell(told); err != nil {

@@ -32,6 +32,7 @@ type Config struct {
 	Bounds    journal.Bounds
 	Context   projection.Policy // zero is the preset for the model's window
 
+	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Plan     func(journal.Plan) error                         // keeps the plan where people look for it

@@ -21,6 +21,7 @@ type planner struct {
 	said      []string // by the person, since the task
 	plan      journal.Plan
 	have      bool
+	past      []was  // what was so, for who goes back
 	trigger   string // why the steps may change now, "" where nothing is a reason
 
 	recap *journal.Recap // the last one in this context
@@ -33,6 +34,28 @@ type planner struct {
 	same       map[signature][]string
 	counts     map[signature]int // how many of them are left out already
 	texts      map[string]string // of the last of them, as the journal has it
+}
+
+// was is what held after an event.
+type was struct {
+	seq       int64
+	objective string
+	said      int
+	plan      journal.Plan
+	have      bool
+}
+
+// back makes the plan what it was after an event.
+func (p *planner) back(seq int64) {
+	for i := len(p.past) - 1; i >= 0; i-- {
+		if w := p.past[i]; w.seq <= seq {
+			p.objective, p.said, p.plan, p.have, p.past = w.objective, p.said[:w.said:w.said], w.plan, w.have, p.past[:i+1]
+			break
+		}
+	}
+	p.recap, p.need, p.trigger = nil, "rewind", "user"
+	clear(p.same)
+	clear(p.failing)
 }
 
 // failing is a call that failed again and again in the same way.
@@ -51,6 +74,18 @@ const attempts = 2
 
 func (p *planner) apply(e *decoded) error {
 	switch e.Type {
+	case journal.TypeUserMessage, journal.TypePlan, journal.TypeReplan:
+		defer func() { p.past = append(p.past, was{e.Seq, p.objective, len(p.said), p.plan, p.have}) }()
+	}
+	switch e.Type {
+	case journal.TypeRewind:
+		var r journal.Rewind
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		if r.Context {
+			p.back(r.ToSeq)
+		}
 	case journal.TypeSessionStart:
 		var start journal.SessionStart
 		if err := e.Decode(&start); err != nil {

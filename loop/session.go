@@ -28,12 +28,16 @@ type session struct {
 	red     map[string]bool // whether a detected verifier failed on it
 	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
 	once    once
-	keep    keeper // what the next reader must know
 	plans   planner
 	facts   projection.Facts
-	refused int  // completions that the verifiers refused
-	urged   bool // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool // an empty reply was asked to go on
+	keep    keeper   // what the next reader must know
+	refused int      // completions that the verifiers refused
+	urged   bool     // a reply without a call was answered with "use TaskComplete"
+	goneOn  bool     // an empty reply was asked to go on
+	stops   int      // how often hooks refused an end
+	halt    string   // why a hook stops the run
+	fresh   bool     // the person has said something in this session
+	advice  []string // what hooks say to the model before a call's result
 }
 
 // on is a verifier, by name, and the digest of a tree that it looked at.
@@ -51,6 +55,9 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	out, err := s.settleOpen(ctx)
 	if out == nil && err == nil {
 		out = s.askWhetherItHappened()
+	}
+	if out == nil && err == nil {
+		out, err = s.hookOpen(ctx)
 	}
 	for {
 		if out == nil && err == nil {
@@ -112,9 +119,7 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 
 // end records the outcome. A fault is returned even where it could not be recorded.
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
-	if err := s.drift(&out); err != nil {
-		fault = errors.Join(fault, err)
-	}
+	fault = errors.Join(fault, s.hookEnd(out), s.drift(&out))
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
 	handoff, handoffErr := s.handOff(out)
 	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
@@ -173,7 +178,14 @@ func (s *session) apply(e journal.Event) error {
 // completions that were refused.
 func (s *session) remember(e *decoded) error {
 	switch e.Type {
+	case journal.TypeUserMessage:
+		var p journal.UserMessage
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		s.fresh = s.fresh || p.By == ""
 	case journal.TypeSessionStart:
+		s.fresh = false
 		clear(s.redOn) // a person may have repaired what is around the tree
 	case journal.TypeModelReply:
 		var p journal.ModelReply

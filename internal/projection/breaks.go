@@ -4,14 +4,15 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"strings"
 
 	"belay/journal"
 	"belay/message"
 )
 
-// mark is what is kept beside a message, so that a break of the prefix encodes only what it changes.
-type mark struct {
+// meta is what is kept beside a message, so that a break of the prefix encodes only what it changes.
+type meta struct {
 	seq               int64 // of the event that completed the message
 	digest            [32]byte
 	bytes             int64
@@ -49,6 +50,7 @@ func (f *Fold) erase(p journal.Erase) error {
 		texts[r.CallID] = r.Text
 	}
 	messages := append([]message.Message(nil), f.request.Messages...)
+	f.metas, f.stored = append([]meta(nil), f.metas...), maps.Clone(f.stored) // a rewind may want what was
 	for i, m := range messages {
 		changed := false
 		for k, b := range m.Blocks {
@@ -91,6 +93,7 @@ func (f *Fold) compact(p journal.Compaction) error {
 		return fmt.Errorf("compaction: it keeps %d of %d messages and drops %d of %d summaries", p.Keep, n, p.Drop, len(f.episodes))
 	}
 	episodes := append(append([]episode(nil), f.episodes[p.Drop:]...), episode{p.From, p.To, p.Summary})
+	f.stored = maps.Clone(f.stored)
 	for _, m := range f.request.Messages[1 : n-p.Keep] {
 		for _, b := range m.Blocks {
 			if b.Result != nil {
@@ -101,8 +104,8 @@ func (f *Fold) compact(p journal.Compaction) error {
 	head := f.request.Messages[:1:1]
 	messages := append(head, message.UserText(renderEpisodes(episodes, p.Drop > 0 || f.dropped)))
 	messages = append(messages, f.request.Messages[n-p.Keep:]...)
-	marks := append(append(append([]mark(nil), f.marks[:1]...), mark{}), f.marks[n-p.Keep:]...)
-	f.request.Messages, f.marks, f.episodes, f.dropped = messages, marks, episodes, f.dropped || p.Drop > 0
+	metas := append(append(append([]meta(nil), f.metas[:1]...), meta{}), f.metas[n-p.Keep:]...)
+	f.request.Messages, f.metas, f.episodes, f.dropped = messages, metas, episodes, f.dropped || p.Drop > 0
 	if err := f.remark(1, messages[1]); err != nil {
 		return err
 	}
@@ -129,7 +132,7 @@ func (f *Fold) remark(i int, m message.Message) error {
 		return err
 	}
 	n, picture := picturesOf(m)
-	f.marks[i] = mark{seq: f.marks[i].seq, digest: sha256.Sum256(b), bytes: int64(len(b)), pictures: n, picture: picture}
+	f.metas[i] = meta{seq: f.metas[i].seq, digest: sha256.Sum256(b), bytes: int64(len(b)), pictures: n, picture: picture}
 	return nil
 }
 
@@ -146,7 +149,7 @@ func (f *Fold) rechain(kind string, p any, counts bool) error {
 	f.request.PrefixHash = hex.EncodeToString(f.prefix[:])
 	f.chain = sha256.Sum256([]byte("belay.ctx\n" + f.version + "\n" + f.request.PrefixHash + "\n"))
 	f.pictures, f.picture, f.inMessages = 0, 0, 0
-	for _, m := range f.marks {
+	for _, m := range f.metas {
 		f.chain = sha256.Sum256(append(f.chain[:], m.digest[:]...))
 		f.inMessages += m.bytes
 		f.pictures, f.picture = f.pictures+m.pictures, f.picture+m.picture

@@ -119,11 +119,11 @@ func (f *Fold) Middle(keep int) []message.Message {
 }
 
 // Until is the last event of that.
-func (f *Fold) Until(keep int) int64 { return f.marks[len(f.marks)-keep-1].seq }
+func (f *Fold) Until(keep int) int64 { return f.metas[len(f.metas)-keep-1].seq }
 
 // MiddleBytes is its size as it is in the request.
 func (f *Fold) MiddleBytes(keep int) (n int64) {
-	for _, m := range f.marks[f.first() : len(f.marks)-keep] {
+	for _, m := range f.metas[f.first() : len(f.metas)-keep] {
 		n += m.bytes
 	}
 	return n

@@ -33,10 +33,9 @@ type Fold struct {
 
 	pictures int64 // how many images there are
 	started  bool
-	seq      int64 // of the event that is taken
 	version  string
 
-	marks      []mark // beside each message
+	metas      []meta // beside each message; replaced, never changed
 	stored     map[string]stored
 	episodes   []episode
 	inMessages int64 // of bytes, those of messages
@@ -49,6 +48,15 @@ type Fold struct {
 	calls   []message.ToolCall // of the last reply
 	results map[string]message.ToolResult
 	waiting []message.Message // until each call has its result
+
+	seq   int64 // events taken so far: the number of the last one
+	marks []mark
+}
+
+// mark is the fold after an event that left no call open: there a rewind may cut the context.
+type mark struct {
+	seq  int64
+	fold Fold // without marks; what it holds is only ever replaced or added to
 }
 
 // Hashes identify a context. CtxHash is
@@ -80,9 +88,9 @@ func Project(events []journal.Event) (*Fold, error) {
 // Apply takes the next event of the main loop's journal.
 func (f *Fold) Apply(e journal.Event) error { return f.From(e.Seq).Take(e.Type, e) }
 
-// From says which event is taken next, for who uses Take.
+// From says which event is taken next, for who uses Take: without it, the one after the last.
 func (f *Fold) From(seq int64) *Fold {
-	f.seq = seq
+	f.seq = seq - 1
 	return f
 }
 
@@ -91,7 +99,49 @@ type Payload interface{ Decode(v any) error }
 
 // Take is Apply for who has a payload decoded already.
 func (f *Fold) Take(t journal.Type, e Payload) error {
+	f.seq++
+	before := f.chain
+	if err := f.take(t, e); err != nil {
+		return err
+	}
+	if f.chain != before && len(f.calls) == 0 {
+		m := mark{f.seq, *f}
+		m.fold.marks = nil
+		f.marks = append(f.marks, m)
+	}
+	return nil
+}
+
+// rewind makes the context what it was after event p.ToSeq, or after the last one before it at which no call was open.
+func (f *Fold) rewind(p journal.Rewind) error {
+	if p.Context {
+		n := len(f.marks)
+		for n > 0 && f.marks[n-1].seq > p.ToSeq {
+			n--
+		}
+		if n == 0 {
+			return fmt.Errorf("rewind to event %d: no context ends there", p.ToSeq)
+		}
+		seq, replies, marks := f.seq, f.request.Replies, f.marks
+		*f = f.marks[n-1].fold
+		f.seq, f.request.Replies, f.marks = seq, replies, marks // a script goes on and does not begin again
+		f.request.Messages = f.request.Messages[:len(f.request.Messages):len(f.request.Messages)]
+		f.metas = f.metas[:len(f.metas):len(f.metas)]
+	}
+	if p.Told == "" {
+		return nil
+	}
+	return f.hear(message.UserText(p.Told))
+}
+
+func (f *Fold) take(t journal.Type, e Payload) error {
 	switch t {
+	case journal.TypeRewind:
+		var p journal.Rewind
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.rewind(p)
 	case journal.TypeSessionStart:
 		var p journal.SessionStart
 		if err := e.Decode(&p); err != nil {
@@ -158,7 +208,7 @@ func (f *Fold) start(p journal.SessionStart) error {
 	if !f.started {
 		version = p.Projection
 	}
-	*f = Fold{started: true, seq: f.seq, version: version, rate: f.rate, request: model.Request{Replies: f.request.Replies}}
+	*f = Fold{started: true, seq: f.seq, marks: f.marks, version: version, rate: f.rate, request: model.Request{Replies: f.request.Replies}}
 	f.request.System, f.request.MaxOutput = p.System, p.MaxOutput
 	if len(p.Tools) > 0 {
 		if err := json.Unmarshal(p.Tools, &f.request.Tools); err != nil {
@@ -247,7 +297,7 @@ func (f *Fold) say(m message.Message) error {
 	f.request.Messages = append(f.request.Messages, m)
 	n, picture := picturesOf(m)
 	f.inMessages += int64(len(b))
-	f.marks = append(f.marks, mark{seq: f.seq, digest: digest, bytes: int64(len(b)), pictures: n, picture: picture})
+	f.metas = append(f.metas, meta{seq: f.seq, digest: digest, bytes: int64(len(b)), pictures: n, picture: picture})
 	f.pictures, f.picture = f.pictures+n, f.picture+picture
 	return nil
 }
