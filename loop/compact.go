@@ -8,6 +8,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"belay/internal/failpoint"
@@ -257,8 +258,8 @@ func (s *session) collectOnce(ctx context.Context, client model.Client, request 
 	return model.Collect(client.Stream(ctx, request), nil)
 }
 
-// path finds the file that a line under "Files changed" speaks of.
-var pathLine = regexp.MustCompile("^[-*] +`?([^`:]+?)`?(?::| \\(| — | - |$)")
+// pathLine finds the file that a line under "Files changed" speaks of.
+var pathLine = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^[-*] +`?([^`:]+?)`?(?::| \\(| — | - |$)") })
 
 // flaws says why a summary cannot be taken, "" where it can.
 func (s *session) flaws(text string, files []string, size int64) string {
@@ -286,7 +287,7 @@ func (s *session) flaws(text string, files []string, size int64) string {
 		}
 	}
 	for line := range strings.Lines(parts["files changed"]) {
-		m := pathLine.FindStringSubmatch(strings.TrimSpace(line))
+		m := pathLine().FindStringSubmatch(strings.TrimSpace(line))
 		if m == nil {
 			continue
 		}

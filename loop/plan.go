@@ -463,7 +463,7 @@ func (s *session) drift(out *Outcome) error {
 		}
 		out.Drift = append(out.Drift, file)
 	}
-	if !named && !namesAFile.MatchString(names) {
+	if !named && !namesAFile().MatchString(names) {
 		out.Drift = nil
 	}
 	if len(out.Drift) == 0 {

@@ -6,12 +6,13 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belay/journal"
 )
 
 // namesAFile finds what looks like a file's name.
-var namesAFile = regexp.MustCompile(`\b[\w-]+\.[a-z]{1,5}\b`)
+var namesAFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b[\w-]+\.[a-z]{1,5}\b`) })
 
 // maxRecapTask is the longest task in bytes that a recap repeats in full. The first message of every context holds it in
 // any case.
