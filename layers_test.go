@@ -47,7 +47,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/hook", "internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -69,6 +69,8 @@ var layers = map[string][]string{
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
+	"internal/circumvention":  {},
+	"internal/committable":    {},
 	"internal/archive":        {},
 	"internal/family":         {},
 	"internal/hook":           {"journal"},
