@@ -31,6 +31,8 @@ type Config struct {
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 	Context   projection.Policy // zero is the preset for the model's window
+	Evidence  Evidence          // what the tree was, and what lies beside it
+	Refusals  int               // completions refused that end the run; 0 is 3
 
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
@@ -66,7 +68,10 @@ type Outcome struct {
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
 	Drift    []string        `json:"drift,omitempty"` // files that were changed and that the plan does not name
-	Turns    int             `json:"turns"`
-	Usage    message.Usage   `json:"usage"`
-	Cost     message.Cost    `json:"cost_usd"`
+	// Circumvention is what the run did to the files that judge it.
+	Circumvention []journal.Evasion `json:"circumvention,omitempty"`
+
+	Turns int           `json:"turns"`
+	Usage message.Usage `json:"usage"`
+	Cost  message.Cost  `json:"cost_usd"`
 }

@@ -26,6 +26,7 @@ type session struct {
 	said    []message.Block // the last reply, as it is recorded
 	base    verify.Tree     // before the run's first act; without a digest until there is one
 	red     map[string]bool // whether a detected verifier failed on it
+	counted map[string]int  // tests that a verifier executed on it
 	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
 	once    once
 	plans   planner
@@ -74,7 +75,7 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 
 // open folds what the log holds.
 func open(cfg Config) (*session, error) {
-	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}}
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}, counted: map[string]int{}}
 	for e, err := range cfg.Log.Events() {
 		if err == nil {
 			err = s.apply(e)
@@ -202,8 +203,11 @@ func (s *session) remember(e *decoded) error {
 		}
 		if p.Base {
 			s.red[p.Verifier] = !p.OK
+			if p.Tests != nil {
+				s.counted[p.Verifier] = p.Tests.Run
+			}
 		}
-		if !p.OK {
+		if !p.OK && !p.TestsAsWas {
 			s.redOn[on{p.Verifier, p.Tree}] = true
 		}
 	case journal.TypeGuard:
@@ -235,44 +239,4 @@ func (s *session) progress(format string, args ...any) {
 	if s.Progress != nil {
 		s.Progress(fmt.Sprintf(format, args...))
 	}
-}
-
-// keepBase looks at the tree before the first action that may change it: a verifier that belay detected by
-// itself proves something only if it was red before.
-func (s *session) keepBase(ctx context.Context) (verify.Tree, error) {
-	s.progress("reading the tree before any change")
-	tree, err := s.Tree(ctx)
-	if err != nil {
-		return tree, fmt.Errorf("look at the tree: %w", err)
-	}
-	for _, v := range s.Verifiers {
-		if _, known := s.red[v.Name()]; v.Named() || known {
-			continue
-		}
-		if _, _, err := s.verify(ctx, v, true); err != nil {
-			return tree, err
-		}
-	}
-	return tree, ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
-}
-
-// verify runs one verifier and records its report and the tree that it saw.
-func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, verify.Tree, error) {
-	where := "the tree"
-	if onBase {
-		where = "the tree before any change"
-	}
-	s.progress("verifying %s: %s", where, v.Name())
-	tree, err := s.Tree(ctx)
-	if err != nil {
-		return verify.Report{}, tree, fmt.Errorf("look at the tree: %w", err)
-	}
-	report, err := v.Verify(ctx)
-	if err != nil {
-		return report, tree, fmt.Errorf("verifier %q: %w", v.Name(), err)
-	}
-	return report, tree, s.record(s.entry(journal.TypeVerify, journal.Verify{
-		Verifier: v.Name(), Named: v.Named(), Base: onBase, OK: report.OK, Exit: report.Exit, Summary: report.Summary,
-		Output: report.Output, LogHash: report.LogHash, Tree: tree.Digest, Sandbox: report.Sandbox, DurationMS: report.Duration.Milliseconds(),
-	}))
 }
