@@ -56,6 +56,9 @@ type Config struct {
 	Sandbox  string                // one of Sandboxes: on, full, best-effort, off; "" is on
 	Local    []uint16              // ports of services on this machine that commands can reach
 
+	ContextPolicy []byte // JSON: when a context is made smaller; nil is the preset for the model's window
+	Fresh         bool   // let a resumed run begin an empty context, from map, state and handoff alone
+
 	// Rules reads what people have written down about actions in a workspace; nil is nothing.
 	Rules func(workspace string) (*policy.Rules, error)
 
@@ -144,6 +147,10 @@ func (a *agent) work(ctx context.Context, log *journal.File, do looper) (Result,
 		say = func(string) {}
 	}
 	a.loop.Log = patient{Log: a.secrets.Log(log), ctx: ctx, say: say, sleep: pause}
+	a.results.log = a.loop.Log
+	a.loop.Plan = func(p journal.Plan) error {
+		return os.WriteFile(filepath.Join(log.Dir(), planName), []byte(a.secrets.Text(PlanMarkdown(p))), 0o600)
+	}
 	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
@@ -169,6 +176,7 @@ type agent struct {
 	roles   Roles    // the same of the other parts
 	repo    *repoMap // nil where the repository has none
 	secrets *redact.Redactor
+	results *results
 	loop    loop.Config
 }
 
@@ -183,7 +191,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
 	}
 	var err error
-	a := &agent{mode: cfg.Mode}
+	a := &agent{mode: cfg.Mode, results: &results{}}
 	if a.mode == "" {
 		a.mode = policy.Edit
 	}
@@ -215,7 +223,11 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	registry, err := registry(cfg)
+	contextPolicy, err := ParseContextPolicy(cfg.ContextPolicy, client.Info().ContextWindow)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := registry(cfg, a.results.tool())
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
 	}
@@ -265,7 +277,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals,
-		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
+		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
 }
@@ -287,9 +299,17 @@ func protected(rules *policy.Rules) []string {
 	return paths
 }
 
-// registry holds the tools that the model gets.
-func registry(cfg Config) (*tool.Registry, error) {
-	all, err := tool.NewRegistry(append(tools.Standard(), cfg.Tools...)...)
+// registry holds the tools that the model gets; own stand in the place of standard ones of their name.
+func registry(cfg Config, own ...tool.Tool) (*tool.Registry, error) {
+	standard := tools.Standard()
+	for i, t := range standard {
+		for _, mine := range own {
+			if mine.Spec().Name == t.Spec().Name {
+				standard[i] = mine
+			}
+		}
+	}
+	all, err := tool.NewRegistry(append(standard, cfg.Tools...)...)
 	if err != nil || len(cfg.Only) == 0 {
 		return all, err
 	}
@@ -301,8 +321,8 @@ func registry(cfg Config) (*tool.Registry, error) {
 		}
 		chosen = append(chosen, t)
 	}
-	for _, spec := range all.Specs() { // without these a run could not end
-		if spec.Signal != tool.NoSignal && !slices.Contains(cfg.Only, spec.Name) {
+	for _, spec := range all.Specs() { // without these a run could not end, nor be remembered
+		if (spec.Signal != tool.NoSignal || spec.Name == "SearchResult") && !slices.Contains(cfg.Only, spec.Name) {
 			t, _ := all.Lookup(spec.Name)
 			chosen = append(chosen, t)
 		}
@@ -366,6 +386,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, Effort: cfg.Effort, Light: a.roles.Light, Judge: a.roles.Judge, Fallback: a.roles.Fallback, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: a.level.Name(), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
+		Context: policyJSON(a.loop.Context), Fresh: cfg.Fresh,
 	}
 	if a.repo != nil {
 		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
