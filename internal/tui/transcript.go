@@ -1,0 +1,79 @@
+package tui
+
+import (
+	"strings"
+
+	"charm.land/glamour/v2"
+
+	"belay/internal/render"
+	"belay/journal"
+	"belay/message"
+)
+
+// transcript is what has happened, as lines for the width of the screen.
+type transcript struct {
+	width  int
+	full   bool
+	dark   bool
+	color  bool
+	teller *render.Teller
+	lines  []string
+	blocks int // texts that were set in Markdown since the last rebuild
+}
+
+// mostLines bounds what is kept: older lines are in the journal.
+const mostLines = 50_000
+
+// setMost is how many texts are set in Markdown when a long run is drawn anew; older ones stay plain.
+const setMost = 200
+
+func (t *transcript) reset(width int) {
+	t.width, t.lines, t.blocks = width, nil, 0
+	t.teller = render.NewTeller(render.Screen{Color: t.color, Columns: func() int { return width }}, t.full)
+}
+
+// add draws an event. Set says whether texts are set in Markdown.
+func (t *transcript) add(e journal.Event, set bool) {
+	lines := t.teller.Tell(e)
+	if set && e.Type == journal.TypeModelReply {
+		var p journal.ModelReply
+		if e.Decode(&p) == nil && p.Purpose == "" {
+			if text := render.Clean(message.PlainText(p.Blocks)); marked(text) {
+				lines = append([]string{""}, t.markdown(text)...)
+			}
+		}
+	}
+	t.push(lines...)
+}
+
+func (t *transcript) push(lines ...string) {
+	t.lines = append(t.lines, lines...)
+	if over := len(t.lines) - mostLines; over > mostLines/10 {
+		t.lines = append([]string(nil), t.lines[over:]...)
+	}
+}
+
+// marked says whether a text uses Markdown at all: setting costs a millisecond.
+func marked(text string) bool {
+	return strings.Contains(text, "```") || strings.Contains(text, "**") || strings.Contains(text, "`") || strings.HasPrefix(text, "#") ||
+		strings.Contains(text, "\n#") || strings.Contains(text, "\n- ") || strings.Contains(text, "\n1. ") || strings.Contains(text, "\n|") || strings.HasPrefix(text, "- ")
+}
+
+// markdown sets a text; one that cannot be set stays as it is.
+func (t *transcript) markdown(text string) []string {
+	style := "light"
+	switch {
+	case !t.color:
+		style = "notty"
+	case t.dark:
+		style = "dark"
+	}
+	r, err := glamour.NewTermRenderer(glamour.WithStandardStyle(style), glamour.WithWordWrap(max(20, min(t.width-4, 100))))
+	if err == nil {
+		var out string
+		if out, err = r.Render(text); err == nil {
+			return strings.Split(strings.Trim(out, "\n"), "\n")
+		}
+	}
+	return strings.Split(text, "\n")
+}
