@@ -30,6 +30,12 @@ type Config struct {
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 
+	// Ask puts a question to a person and waits for the answer; nil is a run without one. PauseToAsk stops such a run where a
+	// person is needed, instead of refusing. Remember saves rules for always; nil does not offer that.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
+
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
@@ -61,6 +67,8 @@ type Outcome struct {
 	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
+	Question string          `json:"question,omitempty"`      // id of the one that waits for a person
+	Asked    int             `json:"interruptions,omitempty"` // how often a person was asked
 	Turns    int             `json:"turns"`
 	Usage    message.Usage   `json:"usage"`
 	Cost     message.Cost    `json:"cost_usd"`

@@ -18,6 +18,7 @@ type runFlags struct {
 	cfg   harness.Config
 	mode  string
 	tools []string
+	onAsk onAsk
 	boundFlags
 	outputFlags
 }
@@ -66,6 +67,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
 	registerRoles(cmd.Flags(), &f.cfg.Roles)
+	registerOnAsk(cmd, &f.onAsk)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -93,6 +95,7 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.PauseToAsk = f.onAsk == "pause"
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	for _, name := range f.tools {
 		if name = strings.TrimSpace(name); name != "" {
