@@ -46,11 +46,16 @@ type Config struct {
 	Verify   []string              // shell commands that must pass; none means: detect
 	Mode     policy.Mode           // "" is policy.Edit
 	Bounds   journal.Bounds        // zero fields take DefaultBounds
+	Hidden   []string              // folders outside the workspace whose files are laid over it for verification only
+	Refusals int                   // completions refused that end a run; 0 is 3
 	Tools    []tool.Tool           // in addition to the standard ones
 	Only     []string              // names of the only tools that the model gets; none means: all
 	KeyFiles map[string]string     // by provider: a file with its API key, where it is not in its usual place
 	Protect  []string              // files and folders of the workspace that no agent changes, relative to it
 	Version  string                // of the program, for the journal
+
+	ContextPolicy []byte // JSON: when a context is made smaller; nil is the preset for the model's window
+	Fresh         bool   // let a resumed run begin an empty context, from map, state and handoff alone
 
 	// Rules reads what people have written down about actions in a workspace; nil is nothing.
 	Rules func(workspace string) (*policy.Rules, error)
@@ -146,6 +151,10 @@ func (a *agent) work(ctx context.Context, log *journal.File, do looper) (Result,
 		say = func(string) {}
 	}
 	a.loop.Log = patient{Log: a.secrets.Log(log), ctx: ctx, say: say, sleep: pause}
+	a.results.log = a.loop.Log
+	a.loop.Plan = func(p journal.Plan) error {
+		return os.WriteFile(filepath.Join(log.Dir(), planName), []byte(a.secrets.Text(PlanMarkdown(p))), 0o600)
+	}
 	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
@@ -171,6 +180,7 @@ type agent struct {
 	roles   Roles    // the same of the other parts
 	repo    *repoMap // nil where the repository has none
 	secrets *redact.Redactor
+	results *results
 	loop    loop.Config
 }
 
@@ -183,7 +193,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
 	}
 	var err error
-	a := &agent{mode: cfg.Mode}
+	a := &agent{mode: cfg.Mode, results: &results{}}
 	if a.mode == "" {
 		a.mode = policy.Edit
 	}
@@ -215,7 +225,11 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	registry, err := registry(cfg)
+	contextPolicy, err := ParseContextPolicy(cfg.ContextPolicy, client.Info().ContextWindow)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := registry(cfg, a.results.tool())
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
 	}
@@ -235,6 +249,11 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
+	var lines []string
+	for _, v := range verifiers {
+		lines = append(lines, v.Name())
+	}
+	decides := verifier.DecidesFor(lines...)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
@@ -258,10 +277,11 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	a.loop = loop.Config{
 		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
 		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
-		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
-		Judge:  judge(cfg.Judge, situation),
-		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
-		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
+		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
+		Judge:    judge(cfg.Judge, situation),
+		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
+		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals,
+		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
 }
@@ -284,9 +304,17 @@ func protected(rules *policy.Rules) []string {
 	return paths
 }
 
-// registry holds the tools that the model gets.
-func registry(cfg Config) (*tool.Registry, error) {
-	all, err := tool.NewRegistry(append(tools.Standard(), cfg.Tools...)...)
+// registry holds the tools that the model gets; own stand in the place of standard ones of their name.
+func registry(cfg Config, own ...tool.Tool) (*tool.Registry, error) {
+	standard := tools.Standard()
+	for i, t := range standard {
+		for _, mine := range own {
+			if mine.Spec().Name == t.Spec().Name {
+				standard[i] = mine
+			}
+		}
+	}
+	all, err := tool.NewRegistry(append(standard, cfg.Tools...)...)
 	if err != nil || len(cfg.Only) == 0 {
 		return all, err
 	}
@@ -298,8 +326,8 @@ func registry(cfg Config) (*tool.Registry, error) {
 		}
 		chosen = append(chosen, t)
 	}
-	for _, spec := range all.Specs() { // without these a run could not end
-		if spec.Signal != tool.NoSignal && !slices.Contains(cfg.Only, spec.Name) {
+	for _, spec := range all.Specs() { // without these a run could not end, nor be remembered
+		if (spec.Signal != tool.NoSignal || spec.Name == "SearchResult") && !slices.Contains(cfg.Only, spec.Name) {
 			t, _ := all.Lookup(spec.Name)
 			chosen = append(chosen, t)
 		}
@@ -342,8 +370,7 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	}
 	var all []verify.Verifier
 	for _, line := range lines {
-		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
-			Env: a.secrets.Output(box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace))})
+		all = append(all, a.command(cfg, box, verifier.Command{Line: line, Chosen: named}))
 	}
 	all = append(all, cfg.Verifiers...)
 	for i, v := range all {
@@ -364,6 +391,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, Effort: cfg.Effort, Light: a.roles.Light, Judge: a.roles.Judge, Fallback: a.roles.Fallback, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
 		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
+		Context: policyJSON(a.loop.Context), Fresh: cfg.Fresh,
 	}
 	if a.repo != nil {
 		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
@@ -386,9 +414,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 }
 
 // look shows the loop the workspace, with the files that decide what passes.
-func look(tree *snapshot.Digester) func(context.Context) (verify.Tree, error) {
+func look(tree *snapshot.Digester, decides func(string) bool) func(context.Context) (verify.Tree, error) {
 	return func(ctx context.Context) (verify.Tree, error) {
-		t, err := tree.Look(ctx, verifier.Decides)
+		t, err := tree.Look(ctx, decides)
 		return verify.Tree{Digest: t.Digest, Stamp: t.Stamp, Tests: t.Files}, err
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -129,6 +130,11 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		st.why = &why
 		return st, nil
 	}
+	if why := s.plans.critique(call, s.said); why != nil {
+		st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "critique", By: "harness", Reason: "the same call failed twice in the same way"}
+		st.why = why
+		return st, nil
+	}
 	st.request.Grant = decision.Grant
 	if asks {
 		st.asks = &ask{action, s.question(st, action, decision)}
@@ -155,6 +161,9 @@ func (s *session) plan(call message.ToolCall) (tool.Tool, tool.Plan, error) {
 func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, error) {
 	signal := st.tool.Spec().Signal
 	complete := signal == tool.Complete
+	if signal == tool.Planning {
+		return nil, s.planned(st)
+	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)
 	}
@@ -278,6 +287,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Code = string(r.Error.Code)
 	}
 	if cut {
+		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[the whole output is stored; look inside with SearchResult {\"ref\":%q}]", callID)
 		ref, err := s.Log.PutBlob([]byte(r.Text))
 		if err != nil {
 			return journal.Entry{}, err

@@ -20,6 +20,7 @@ type runFlags struct {
 	tools []string
 	onAsk onAsk
 	boundFlags
+	policyFlag
 	outputFlags
 }
 
@@ -30,6 +31,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", string(policy.Edit), "what may happen without asking: plan, manual, edit or autonomous")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the only tools that the model gets, as `A,B`; those that end a run are always there")
 	f.boundFlags.register(flags, harness.DefaultBounds)
+	f.policyFlag.register(flags, "when the context is made smaller: a `file`, or 200k or 1m (default: as fits the model)")
 	f.outputFlags.register(flags)
 }
 
@@ -97,6 +99,9 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	}
 	cfg.PauseToAsk = f.onAsk == "pause"
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
+	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {
+		return cfg, err
+	}
 	for _, name := range f.tools {
 		if name = strings.TrimSpace(name); name != "" {
 			cfg.Only = append(cfg.Only, name)

@@ -149,7 +149,7 @@ func (e *env) helper() (*standing, error) {
 // source is where the workspace is shown from: a copy when a view to be thrown away cannot be an overlay.
 func (e *env) source() (from string, cleanup func(), err error) {
 	s := e.s
-	if e.grant.Workspace != effect.Discard || s.level.Overlay {
+	if e.grant.Workspace != effect.Discard || s.level.Overlay && e.prepare == nil {
 		return s.workspace, func() {}, nil
 	}
 	if within(s.home, s.workspace) {
@@ -163,6 +163,12 @@ func (e *env) source() (from string, cleanup func(), err error) {
 	if err := copyTree(s.workspace, copied); err != nil {
 		cleanup()
 		return "", nil, fmt.Errorf("copying the workspace: %w", err)
+	}
+	if e.prepare != nil {
+		if err := e.prepare(copied); err != nil {
+			cleanup()
+			return "", nil, fmt.Errorf("preparing the copy of the workspace: %w", err)
+		}
 	}
 	return copied, cleanup, nil
 }

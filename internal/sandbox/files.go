@@ -21,6 +21,8 @@ type env struct {
 	grant effect.Grant
 	dir   string
 	cache cacheKind
+	// prepare changes the copy of the workspace that a command then gets; nil needs no copy.
+	prepare func(root string) error
 }
 
 func (e *env) Place() tool.Place {

@@ -23,6 +23,8 @@ type Isolation string
 const (
 	// Namespaces is a new root, user, process, network and host name space for every command.
 	Namespaces Isolation = "namespaces"
+	// Seatbelt is a profile of macOS's sandbox.
+	Seatbelt Isolation = "seatbelt"
 	// None is no boundary: commands are refused and files can only be read.
 	None Isolation = "none"
 )
@@ -54,6 +56,8 @@ func (l Level) Name() string {
 	switch {
 	case l.Isolation == None:
 		return "none"
+	case l.Isolation == Seatbelt:
+		return "seatbelt"
 	case !l.Landlock && len(l.Groups) < 2:
 		return "no landlock, no cgroup"
 	case !l.Landlock:
@@ -208,6 +212,14 @@ func (s *Sandbox) Env(grant effect.Grant, dir string) tool.Env {
 // No directory of their PATH, and no program in one, is the workspace's.
 func (s *Sandbox) VerifierEnv(grant effect.Grant, dir string) tool.Env {
 	return s.env(grant, dir, verifyCache)
+}
+
+// VerifierEnvOf is VerifierEnv over a copy of the workspace that is thrown away with each command, after prepare has
+// changed it: root is the copy's place outside. The copy is the agent's: what prepare writes must not follow its links.
+func (s *Sandbox) VerifierEnvOf(dir string, prepare func(root string) error) tool.Env {
+	e := s.env(effect.Grant{Workspace: effect.Discard}, dir, verifyCache)
+	e.prepare = prepare
+	return e
 }
 
 // cacheKind says whose commands use a build cache.
