@@ -14,6 +14,7 @@ import (
 
 	"belay/effect"
 	"belay/handoff"
+	"belay/internal/memory"
 	"belay/internal/projection"
 	"belay/internal/redact"
 	"belay/internal/sandbox"
@@ -219,11 +220,12 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
+	notes := memory.Store{Home: a.home, Workspace: a.place.Workspace, Run: runID}
 	contextPolicy, err := ParseContextPolicy(cfg.ContextPolicy, client.Info().ContextWindow)
 	if err != nil {
 		return nil, err
 	}
-	registry, err := registry(cfg, a.results.tool())
+	registry, err := registry(cfg, a.results.tool(), tools.Memory{Edit: a.memoryEdit(notes)})
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
 	}
@@ -258,6 +260,9 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
 	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
+	}
+	if slices.Contains(facts.Tools, "Memory") {
+		a.system += remembered(notes)
 	}
 	for _, spec := range registry.Specs() {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
