@@ -112,7 +112,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // begin makes the run's journal and has what is to be done in it done.
 func (a *agent) begin(ctx context.Context, runID string, cfg Config, do looper) (Result, error) {
-	opening, err := a.secrets.Entries(a.opening(cfg))
+	opening, err := a.secrets.Entries(append(a.opening(cfg), mentions(a.place.Workspace, cfg.Task)...))
 	if err != nil {
 		return Result{}, err
 	}
@@ -164,19 +164,21 @@ const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
-	home    string
-	place   tool.Place
-	box     *sandbox.Sandbox
-	level   sandbox.Level
-	mode    policy.Mode
-	system  string
-	specs   []model.Tool
-	spec    string   // of the model, to ask for again
-	roles   Roles    // the same of the other parts
-	repo    *repoMap // nil where the repository has none
-	secrets *redact.Redactor
-	results *results
-	loop    loop.Config
+	home     string
+	place    tool.Place
+	box      *sandbox.Sandbox
+	level    sandbox.Level
+	mode     policy.Mode
+	system   string
+	specs    []model.Tool
+	spec     string     // of the model, to ask for again
+	roles    Roles      // the same of the other parts
+	above    []*repoMap // instruction files of the person and of the folders above
+	warnings []string
+	repo     *repoMap // nil where the repository has none
+	secrets  *redact.Redactor
+	results  *results
+	loop     loop.Config
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
@@ -257,10 +259,17 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if a.repo, err = readMap(a.place.Workspace); err != nil {
 		return nil, &UsageError{err}
 	}
+	above, warnings := readInstructions(a.place.Workspace, a.place.Home)
+	a.above = above
+	if a.repo != nil {
+		warnings = append(warnings, a.repo.warning()...)
+	}
+	a.warnings = warnings
 	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
 	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
 	}
+	a.system += sections(above)
 	if slices.Contains(facts.Tools, "Memory") {
 		a.system += remembered(notes)
 	}
@@ -279,7 +288,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
 		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals,
-		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
+		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Nested: nested(a.place.Workspace), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
 }
@@ -394,6 +403,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	if a.repo != nil {
 		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
 	}
+	for _, m := range a.above {
+		start.Instructions = append(start.Instructions, journal.Instruction{File: m.Name, Hash: m.Hash})
+	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
 		start.Named = start.Named || v.Named()
@@ -404,6 +416,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	}
 	if info.Price == nil {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
+	}
+	for _, w := range a.warnings {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "instructions", Loss: w}})
 	}
 	if cfg.Task != "" {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})
