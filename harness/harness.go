@@ -54,6 +54,8 @@ type Config struct {
 	KeyFiles map[string]string     // by provider: a file with its API key, where it is not in its usual place
 	Protect  []string              // files and folders of the workspace that no agent changes, relative to it
 	Version  string                // of the program, for the journal
+	Sandbox  string                // one of Sandboxes: on, full, best-effort, off; "" is on
+	Local    []uint16              // ports of services on this machine that commands can reach
 
 	ContextPolicy []byte // JSON: when a context is made smaller; nil is the preset for the model's window
 	Fresh         bool   // let a resumed run begin an empty context, from map, state and handoff alone
@@ -182,7 +184,9 @@ type agent struct {
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
-func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
+func (a *agent) isolated() bool {
+	return a.level.Isolation != sandbox.None && a.level.Isolation != sandbox.Off
+}
 
 // build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
 func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
@@ -240,11 +244,10 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...), Progress: cfg.Progress})
+	box, err := a.isolate(cfg, rules)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the sandbox: %w", err)
+		return nil, err
 	}
-	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
 	var lines []string
@@ -277,7 +280,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Headless: true, Rules: rules}
+		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: true, Rules: rules}
 	hooks, err := a.hooks(cfg, runID, situation)
 	if err != nil {
 		return nil, err
@@ -293,8 +296,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	return a, nil
 }
 
-// protected are the paths of the workspace that the rules keep read-only in the sandbox. A pattern cannot be mounted: its
-// paths are only refused to the tools that name them.
+// protected are the paths and patterns of the workspace that the rules keep read-only in the sandbox.
 func protected(rules *policy.Rules) []string {
 	if rules == nil {
 		return nil
@@ -302,8 +304,8 @@ func protected(rules *policy.Rules) []string {
 	var paths []string
 	for _, r := range rules.Protect {
 		if !strings.HasPrefix(r.Spec, "//") && !strings.HasPrefix(r.Spec, "~") {
-			p := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.Spec, "./"), "/"), "/**")
-			if filepath.IsLocal(p) && !strings.ContainsAny(p, "*?[") {
+			p := strings.TrimPrefix(strings.TrimPrefix(r.Spec, "./"), "/")
+			if filepath.IsLocal(p) && filepath.Clean(p) != "." {
 				paths = append(paths, p)
 			}
 		}
@@ -396,7 +398,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, Effort: cfg.Effort, Light: a.roles.Light, Judge: a.roles.Judge, Fallback: a.roles.Fallback, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
-		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
+		Mode:  string(a.mode), Sandbox: a.level.Name(), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
 		Context: policyJSON(a.loop.Context), Fresh: cfg.Fresh,
 	}
@@ -411,9 +413,7 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 		start.Named = start.Named || v.Named()
 	}
 	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
-	if !a.isolated() {
-		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
-	}
+	entries = append(entries, a.losses()...)
 	if info.Price == nil {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
 	}
