@@ -94,6 +94,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		}
 		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
 	}
+	entries = append(entries, mentions(a.place.Workspace, say)...)
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}

@@ -235,6 +235,13 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	if err := s.record(outcomes...); err != nil {
 		return err
 	}
+	var touched []string
+	for _, r := range results {
+		touched = append(append(touched, r.Context.Read...), r.Context.Wrote...)
+	}
+	if err := s.nestedInstructions(touched); err != nil {
+		return err
+	}
 	failpoint.Hit("step.after-result")
 	return errors.Join(append(faults, ctx.Err())...)
 }
