@@ -43,12 +43,13 @@ var layers = map[string][]string{
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection", "internal/failpoint"},
 
 	"eval/stats": {},
+	"eval":       {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
-	"tools":     {"message", "effect", "tool", "internal/shell"},
+	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
@@ -60,6 +61,7 @@ var layers = map[string][]string{
 	"internal/failpoint": {},
 
 	// mechanisms
+	"internal/memory":         {"tool", "internal/smallfile"},
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
@@ -71,13 +73,14 @@ var layers = map[string][]string{
 	"internal/circumvention":  {},
 	"internal/committable":    {},
 	"internal/archive":        {},
+	"internal/family":         {},
 	"internal/hook":           {"journal"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"eval/stats", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"eval", "eval/stats", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
@@ -208,7 +211,7 @@ func packages(t *testing.T) map[string][]string {
 		if err != nil {
 			return err
 		}
-		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata") {
+		if d.IsDir() && name != "." && (strings.HasPrefix(d.Name(), ".") || d.Name() == "testdata" || name == "suites") {
 			return filepath.SkipDir
 		}
 		if strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") {

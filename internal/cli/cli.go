@@ -17,6 +17,7 @@ import (
 
 	"belay/harness"
 	"belay/internal/config"
+	"belay/internal/family"
 	"belay/internal/render"
 	"belay/journal"
 	"belay/loop"
@@ -37,6 +38,10 @@ type app struct {
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 1 && args[0] == family.First { // an eval's agent, see family
+		fmt.Fprintln(stderr, "belay:", family.BeFirst(args[1:]))
+		return int(loop.ExitFault)
+	}
 	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, resume: harness.Resume, home: harness.DefaultHome, environ: os.Environ(),
 		userDir: func() (string, error) { return config.UserDir(os.Getenv) }}
 	return a.main(ctx, args)
@@ -167,7 +172,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.verifyCommand(), a.proofCommand(), a.contextCommand(),
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.verifyCommand(), a.proofCommand(), a.contextCommand(), a.planCommand(), a.compactCommand(), a.memoryCommand(),
 		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.modelCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.policyCommand(), a.sandboxCommand(), a.doctorCommand(), a.evalCommand(), a.toolCommand(),
 		a.versionCommand())
 	root.SetHelpFunc(a.help)
