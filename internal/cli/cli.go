@@ -179,6 +179,8 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 		a.forkCommand(),
 		a.runsCommand(),
 		a.showCommand(),
+		a.verifyCommand(),
+		a.proofCommand(),
 		a.contextCommand(),
 		a.planCommand(),
 		a.compactCommand(),

@@ -67,6 +67,7 @@ func (a *app) perform(ctx context.Context, cfg harness.Config, out outputFlags, 
 	}
 	screen := a.screen()
 	lines := append(render.Proofs(screen, result.Proof), screen.Dim("run "+result.RunID+" · "+self()+" show "+result.RunID))
+	lines = append(lines, a.evasions(result.Circumvention)...)
 	if next := at.goOn(result); next != "" {
 		lines = append(lines, screen.Dim("to go on: ")+next)
 	}

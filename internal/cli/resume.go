@@ -65,7 +65,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
-			cfg.Protect, cfg.KeyFiles, cfg.Effort = s.Protect, s.KeyFiles, effort
+			cfg.Protect, cfg.KeyFiles, cfg.Effort, cfg.Checks, cfg.Hidden = s.Protect, s.KeyFiles, effort, s.Checks, s.Hidden
 			if cfg.Known, err = a.known(); err != nil {
 				return err
 			}
