@@ -47,7 +47,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -61,13 +61,14 @@ var layers = map[string][]string{
 	"internal/failpoint": {},
 
 	// mechanisms
+	"internal/memory":         {"tool", "internal/smallfile"},
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
-	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
+	"internal/config":         {"verify", "journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/circumvention":  {},
 	"internal/committable":    {},
@@ -79,7 +80,7 @@ var layers = map[string][]string{
 	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"eval", "eval/stats", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml"},
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

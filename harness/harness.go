@@ -14,6 +14,7 @@ import (
 
 	"belay/effect"
 	"belay/handoff"
+	"belay/internal/memory"
 	"belay/internal/projection"
 	"belay/internal/redact"
 	"belay/internal/sandbox"
@@ -46,6 +47,7 @@ type Config struct {
 	Verify   []string              // shell commands that must pass; none means: detect
 	Mode     policy.Mode           // "" is policy.Edit
 	Bounds   journal.Bounds        // zero fields take DefaultBounds
+	Checks   []verify.Check        // that the configuration describes
 	Hidden   []string              // folders outside the workspace whose files are laid over it for verification only
 	Refusals int                   // completions refused that end a run; 0 is 3
 	Tools    []tool.Tool           // in addition to the standard ones
@@ -73,6 +75,12 @@ type Config struct {
 	MoneyMustHold bool
 
 	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
+
+	// Ask puts a question to a person who is there; nil is a run without one, in which what needs consent is refused, or, with
+	// PauseToAsk, waits in the journal for Answer. Remember saves rules for always.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
 
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
 	HookFiles []HookFile
@@ -113,7 +121,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // begin makes the run's journal and has what is to be done in it done.
 func (a *agent) begin(ctx context.Context, runID string, cfg Config, do looper) (Result, error) {
-	opening, err := a.secrets.Entries(a.opening(cfg))
+	opening, err := a.secrets.Entries(append(a.opening(cfg), mentions(a.place.Workspace, cfg.Task)...))
 	if err != nil {
 		return Result{}, err
 	}
@@ -165,19 +173,22 @@ const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
-	home    string
-	place   tool.Place
-	box     *sandbox.Sandbox
-	level   sandbox.Level
-	mode    policy.Mode
-	system  string
-	specs   []model.Tool
-	spec    string   // of the model, to ask for again
-	roles   Roles    // the same of the other parts
-	repo    *repoMap // nil where the repository has none
-	secrets *redact.Redactor
-	results *results
-	loop    loop.Config
+	home     string
+	place    tool.Place
+	box      *sandbox.Sandbox
+	level    sandbox.Level
+	mode     policy.Mode
+	system   string
+	specs    []model.Tool
+	spec     string     // of the model, to ask for again
+	roles    Roles      // the same of the other parts
+	above    []*repoMap // instruction files of the person and of the folders above
+	warnings []string
+	repo     *repoMap // nil where the repository has none
+	secrets  *redact.Redactor
+	base     *base // what the workspace was; nil without a run
+	results  *results
+	loop     loop.Config
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
@@ -223,11 +234,12 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
+	notes := memory.Store{Home: a.home, Workspace: a.place.Workspace, Run: runID}
 	contextPolicy, err := ParseContextPolicy(cfg.ContextPolicy, client.Info().ContextWindow)
 	if err != nil {
 		return nil, err
 	}
-	registry, err := registry(cfg, a.results.tool())
+	registry, err := registry(cfg, a.results.tool(), tools.Memory{Edit: a.memoryEdit(notes)})
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
 	}
@@ -245,12 +257,20 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	tree := snapshot.New(a.place.Workspace, a.home)
-	verifiers := a.verifiers(cfg, box)
+	a.base = &base{}
+	verifiers, err := a.verifiers(cfg, box)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
 	var lines []string
 	for _, v := range verifiers {
 		lines = append(lines, v.Name())
 	}
+	for _, c := range cfg.Checks {
+		lines = append(lines, c.Run)
+	}
 	decides := verifier.DecidesFor(lines...)
+	*a.base = *newBase(a.place.Workspace, a.home, runID, decides)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
@@ -258,26 +278,37 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if a.repo, err = readMap(a.place.Workspace); err != nil {
 		return nil, &UsageError{err}
 	}
+	above, warnings := readInstructions(a.place.Workspace, a.place.Home)
+	a.above = above
+	if a.repo != nil {
+		warnings = append(warnings, a.repo.warning()...)
+	}
+	a.warnings = warnings
 	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
 	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
+	}
+	a.system += sections(above)
+	if slices.Contains(facts.Tools, "Memory") {
+		a.system += remembered(notes)
 	}
 	for _, spec := range registry.Specs() {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: true, Rules: rules}
+		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: cfg.Ask == nil, Rules: rules}
 	hooks, err := a.hooks(cfg, runID, situation)
 	if err != nil {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks:  hooks,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
+		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
-		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals,
-		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
+		Evidence: a.base.evidence(), Refusals: cfg.Refusals,
+		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Nested: nested(a.place.Workspace), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
 }
@@ -356,9 +387,9 @@ func judge(own func(policy.Action, policy.Situation) policy.Decision, situation 
 }
 
 // verifiers are the commands a person named, else the one that the project's files suggest.
-func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
+func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) ([]verify.Verifier, error) {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
-	if !named && len(cfg.Verifiers) == 0 {
+	if !named && len(cfg.Verifiers) == 0 && len(cfg.Checks) == 0 {
 		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
 			lines = []string{found[0].Line}
 		}
@@ -367,11 +398,15 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	for _, line := range lines {
 		all = append(all, a.command(cfg, box, verifier.Command{Line: line, Chosen: named}))
 	}
-	all = append(all, cfg.Verifiers...)
+	configured, err := a.checks(cfg, box)
+	if err != nil {
+		return nil, err
+	}
+	all = append(append(all, configured...), cfg.Verifiers...)
 	for i, v := range all {
 		all[i] = a.secrets.Verifier(v)
 	}
-	return all
+	return all, nil
 }
 
 // opening is how a run's journal begins.
@@ -391,6 +426,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	if a.repo != nil {
 		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
 	}
+	for _, m := range a.above {
+		start.Instructions = append(start.Instructions, journal.Instruction{File: m.Name, Hash: m.Hash})
+	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
 		start.Named = start.Named || v.Named()
@@ -399,6 +437,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	entries = append(entries, a.losses()...)
 	if info.Price == nil {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
+	}
+	for _, w := range a.warnings {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "instructions", Loss: w}})
 	}
 	if cfg.Task != "" {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})

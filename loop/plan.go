@@ -21,8 +21,9 @@ type planner struct {
 	said      []string // by the person, since the task
 	plan      journal.Plan
 	have      bool
-	past      []was  // what was so, for who goes back
-	trigger   string // why the steps may change now, "" where nothing is a reason
+	past      []was           // what was so, for who goes back
+	told      map[string]bool // what instruction files in folders said in this context
+	trigger   string          // why the steps may change now, "" where nothing is a reason
 
 	recap *journal.Recap // the last one in this context
 	need  string         // why another one is due
@@ -101,6 +102,11 @@ func (p *planner) apply(e *decoded) error {
 			return err
 		}
 		switch {
+		case strings.HasPrefix(m.Text, "<instructions ") && m.By != "":
+			if p.told == nil {
+				p.told = map[string]bool{}
+			}
+			p.told[m.Text] = true
 		case m.By != "":
 		case p.objective == "":
 			p.objective, p.need = m.Text, "start"
@@ -135,6 +141,7 @@ func (p *planner) apply(e *decoded) error {
 		p.erased(x)
 	case journal.TypeCompaction:
 		p.need = "compaction"
+		clear(p.told)
 		clear(p.same)
 		clear(p.texts)
 	case journal.TypeGuard:
@@ -470,4 +477,20 @@ func (s *session) drift(out *Outcome) error {
 		return nil
 	}
 	return s.note(s.entry(journal.TypeGuard, journal.Guard{Bound: "drift", Value: float64(len(out.Drift)), Note: "possible drift: changed, and not named by the plan: " + strings.Join(out.Drift, ", ")}))
+}
+
+// nestedInstructions tells what instruction files say in the folders that calls have touched, once in a context.
+func (s *session) nestedInstructions(paths []string) error {
+	if s.Nested == nil || len(paths) == 0 {
+		return nil
+	}
+	for _, text := range s.Nested(paths) {
+		if s.plans.told[text] {
+			continue
+		}
+		if err := s.note(s.entry(journal.TypeUserMessage, journal.UserMessage{Text: text, By: "harness"})); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -98,6 +98,8 @@ func (f *Facts) Take(seq int64, t journal.Type, e Payload) error {
 			for _, path := range p.Read {
 				add("read", "%s", f.rel(path))
 			}
+		case p.Status == "success" && call != "":
+			add("ran", "%s: %s", call, short(p.Summary, 100))
 		}
 	case journal.TypeVerify:
 		var p journal.Verify
@@ -175,7 +177,7 @@ func (f *Facts) Summary(since, until int64) string {
 	}
 	part(0, append([]string{"The objective stands in the recap, in full. This was written by the harness from its records."}, open...), "")
 	part(1, nil, "As in the recap.")
-	part(2, f.of(since, until, "read", 12), "nothing was recorded")
+	part(2, append(f.of(since, until, "read", 12), f.of(since, until, "ran", 8)...), "nothing was recorded")
 	part(3, append(done, f.of(since, until, "verify", 5)...), "nothing was changed")
 	part(4, append(slices.Clone(f.plan.Decisions), f.of(since, until, "decision", 5)...), "none was recorded")
 	said := f.of(since, until, "said", 5)
