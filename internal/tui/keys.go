@@ -12,6 +12,7 @@ import (
 	tea "charm.land/bubbletea/v2"
 
 	"belay/journal"
+	"belay/message"
 )
 
 // pasteMost is the size in bytes above which a pasted text becomes an attachment.
@@ -25,7 +26,7 @@ func (s *session) press(msg tea.KeyPressMsg) tea.Cmd {
 	case "ctrl+c":
 		return s.interrupt()
 	case "ctrl+d":
-		if s.input.Value() == "" && !s.busy {
+		if s.input.value() == "" && !s.busy {
 			return tea.Quit
 		}
 	case "pgup":
@@ -75,7 +76,7 @@ func (s *session) press(msg tea.KeyPressMsg) tea.Cmd {
 			s.offer = (s.offer + len(s.offers) - 1) % len(s.offers)
 			return nil
 		}
-		if s.input.Line() == 0 {
+		if n, _ := s.input.line(); n == 0 {
 			s.recall(-1)
 			return nil
 		}
@@ -84,7 +85,7 @@ func (s *session) press(msg tea.KeyPressMsg) tea.Cmd {
 			s.offer = (s.offer + 1) % len(s.offers)
 			return nil
 		}
-		if s.input.Line() == s.input.LineCount()-1 {
+		if n, _ := s.input.line(); n == s.input.lines()-1 {
 			s.recall(1)
 			return nil
 		}
@@ -94,19 +95,19 @@ func (s *session) press(msg tea.KeyPressMsg) tea.Cmd {
 			return nil
 		}
 		s.offers = nil
-		text := s.input.Value()
+		text := s.input.value()
 		if strings.TrimSpace(text) == "" && len(s.queue) > 0 {
 			s.inbox.put(s.queue...)
 			s.queue, s.note = nil, "told at the next turn"
 			return nil
 		}
-		s.input.Reset()
+		s.input.reset()
 		return s.submit(text)
 	}
-	var cmd tea.Cmd
-	s.input, cmd = s.input.Update(msg)
-	s.offerWords()
-	return cmd
+	if s.input.key(key, msg.Text) {
+		s.offerWords()
+	}
+	return nil
 }
 
 // answer gives a key to the card on top.
@@ -114,21 +115,20 @@ func (s *session) answer(c *card, key string, msg tea.KeyPressMsg) tea.Cmd {
 	typed := c.because || len(c.q.Options) == 0
 	switch {
 	case typed && key == "enter":
-		text := s.input.Value()
+		text := s.input.value()
 		if strings.TrimSpace(text) == "" && !c.because {
 			return nil
 		}
-		s.input.Reset()
+		s.input.reset()
 		s.reply(c, c.words(text))
 		return nil
 	case typed && key == "esc" && c.because:
 		c.because = false
-		s.input.Reset()
+		s.input.reset()
 		return nil
 	case typed:
-		var cmd tea.Cmd
-		s.input, cmd = s.input.Update(msg)
-		return cmd
+		s.input.key(key, msg.Text)
+		return nil
 	}
 	if choice, done := c.key(key, time.Now()); done {
 		s.reply(c, journal.Answer{Choice: choice})
@@ -159,8 +159,8 @@ func (s *session) interrupt() tea.Cmd {
 	case s.busy:
 		s.stopWork()
 		s.note = "stopping; Ctrl-C again leaves"
-	case s.input.Value() != "":
-		s.input.Reset()
+	case s.input.value() != "":
+		s.input.reset()
 		s.note = "Ctrl-C again leaves"
 	default:
 		s.note = "Ctrl-C again leaves"
@@ -177,7 +177,7 @@ func (s *session) recall(by int) {
 	if s.past < len(s.history) {
 		text = s.history[s.past]
 	}
-	s.input.SetValue(text)
+	s.input.set(text)
 }
 
 func (s *session) nextMode() tea.Cmd {
@@ -200,7 +200,7 @@ func (s *session) nextMode() tea.Cmd {
 // paste takes a text from the clipboard. A large one becomes a file that the agent can read.
 func (s *session) paste(text string) tea.Cmd {
 	if len(text) <= pasteMost {
-		s.input.InsertString(strings.ReplaceAll(text, "\r", "\n"))
+		s.input.insert(strings.ReplaceAll(text, "\r", "\n"))
 		s.offerWords()
 		return nil
 	}
@@ -215,7 +215,7 @@ func (s *session) paste(text string) tea.Cmd {
 		s.note = "the pasted text cannot be kept: " + err.Error()
 		return nil
 	}
-	s.input.InsertString("@" + strings.TrimPrefix(file.Name(), s.Workspace+"/") + " ")
+	s.input.insert("@" + strings.TrimPrefix(file.Name(), s.Workspace+"/") + " ")
 	s.note = fmt.Sprintf("%d bytes were pasted into a file of the workspace", len(text))
 	return nil
 }
@@ -232,7 +232,7 @@ func (s *session) edit() tea.Cmd {
 		s.note = err.Error()
 		return nil
 	}
-	_, err = file.WriteString(s.input.Value())
+	_, err = file.WriteString(s.input.value())
 	file.Close()
 	if err != nil {
 		s.note = err.Error()
@@ -250,7 +250,7 @@ func (s *session) edit() tea.Cmd {
 
 // word is what is typed at the end: what completions are about.
 func (s *session) word() string {
-	text := s.input.Value()
+	text := s.input.value()
 	if at := strings.LastIndexAny(text, " \n"); at >= 0 {
 		return text[at+1:]
 	}
@@ -264,7 +264,7 @@ func (s *session) offerWords() {
 	s.offers, s.offer = nil, 0
 	word := s.word()
 	switch {
-	case strings.HasPrefix(word, "/") && word == s.input.Value():
+	case strings.HasPrefix(word, "/") && word == s.input.value():
 		for _, c := range s.allCommands() {
 			if strings.HasPrefix("/"+c.Name, word) {
 				s.offers = append(s.offers, "/"+c.Name)
@@ -281,13 +281,13 @@ func (s *session) offerWords() {
 }
 
 func (s *session) accept() {
-	text := s.input.Value()
+	text := s.input.value()
 	chosen := s.offers[s.offer]
 	text = strings.TrimSuffix(text, s.word()) + chosen
 	if !strings.HasSuffix(chosen, "/") {
 		text += " "
 	}
-	s.input.SetValue(text)
+	s.input.set(text)
 	s.offers = nil
 	if strings.HasSuffix(chosen, "/") {
 		s.offerWords()
@@ -355,8 +355,16 @@ func (s *session) command(line string) tea.Cmd {
 			s.note = "it is working; Esc stops it"
 			return nil
 		}
-		s.runID, s.plan, s.turns, s.usage, s.cost, s.context = "", journal.Plan{}, 0, s.usage, 0, 0
+		s.runID, s.plan, s.turns, s.usage, s.cost, s.context = "", journal.Plan{}, 0, message.Usage{}, 0, 0
 		s.seen.reset(s.width)
 	}
-	return s.outside("/"+line, func(ctx context.Context) (string, error) { return s.Command(ctx, line) })
+	do := s.outside("/"+line, func(ctx context.Context) (string, error) { return s.Command(ctx, line) })
+	if name != "resume" && name != "rewind" && name != "compact" {
+		return do
+	}
+	return func() tea.Msg { // what has happened is another story now
+		out := do().(outputMsg)
+		out.anew = true
+		return out
+	}
 }

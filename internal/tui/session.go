@@ -8,7 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"charm.land/bubbles/v2/textarea"
 	tea "charm.land/bubbletea/v2"
 
 	"belay/internal/render"
@@ -27,7 +26,7 @@ type session struct {
 	width, height int
 	seen          transcript
 	up            int // lines that the view is scrolled up from the end
-	input         textarea.Model
+	input         editor
 	history       []string
 	past          int // place in history, len(history) is the new text
 	cards         []*card
@@ -96,6 +95,7 @@ type (
 	outputMsg struct {
 		title, text string
 		err         error
+		anew        bool // the run is to be drawn again
 	}
 	tickMsg   time.Time
 	editedMsg struct {
@@ -112,24 +112,14 @@ type (
 
 func newSession(ctx context.Context, cfg Config) *session {
 	s := &session{Config: cfg, ctx: ctx, send: func(tea.Msg) {}, inbox: &inbox{}, showPlan: true, level: cfg.Sandbox}
-	s.seen = transcript{color: cfg.Color, dark: true}
-	in := textarea.New()
-	in.Placeholder = "Say what to do. / for commands, @ for files, ! for a shell line"
-	in.Prompt = "› "
-	in.ShowLineNumbers = false
-	in.DynamicHeight, in.MinHeight, in.MaxHeight = true, 1, 8
-	in.CharLimit = 0
-	in.SetVirtualCursor(true)
-	in.KeyMap.InsertNewline.SetKeys("alt+enter", "ctrl+j", "shift+enter")
-	in.Focus()
-	s.input = in
+	s.seen = transcript{color: cfg.Color}
 	s.resize(80, 24)
 	return s
 }
 
 func (s *session) Init() tea.Cmd {
-	cmds := []tea.Cmd{tea.RequestBackgroundColor, s.tick()}
-	if s.Events != nil {
+	cmds := []tea.Cmd{s.tick()}
+	if s.Events != nil && s.Events() != nil {
 		cmds = append(cmds, s.load())
 	}
 	if s.Prompt != "" {
@@ -214,7 +204,6 @@ func (s *session) take(e journal.Event) {
 
 func (s *session) resize(width, height int) {
 	s.width, s.height = max(20, width), max(8, height)
-	s.input.SetWidth(s.width - 2)
 	if s.seen.teller == nil {
 		s.seen.reset(s.width)
 	}
@@ -229,8 +218,6 @@ func (s *session) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		if changed {
 			return s, s.redraw()
 		}
-	case tea.BackgroundColorMsg:
-		s.seen.dark = msg.IsDark()
 	case tea.FocusMsg:
 		s.blurred = false
 	case tea.BlurMsg:
@@ -276,12 +263,16 @@ func (s *session) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case endedMsg:
 		return s, s.finished(msg)
 	case outputMsg:
+		if msg.anew && msg.err == nil && s.Events != nil {
+			s.note = render.Line(msg.title) + " is done"
+			return s, s.load()
+		}
 		s.follow(func() { s.shown(msg) })
 	case editedMsg:
 		if msg.err != nil {
 			s.note = msg.err.Error()
 		} else {
-			s.input.SetValue(strings.TrimRight(msg.text, "\n"))
+			s.input.set(strings.TrimRight(msg.text, "\n"))
 		}
 	case tickMsg:
 		s.frame++
@@ -292,7 +283,7 @@ func (s *session) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 
 // redraw tells everything anew for another width, or in full.
 func (s *session) redraw() tea.Cmd {
-	if s.Events == nil || s.runID == "" {
+	if s.Events == nil || s.Events() == nil {
 		if len(s.seen.lines) == 0 {
 			s.seen.reset(s.width)
 		}
@@ -309,9 +300,7 @@ func (s *session) loaded(msg loadedMsg) tea.Cmd {
 	if msg.seen.width != s.width || msg.seen.full != s.seen.full {
 		return s.load() // it has changed meanwhile
 	}
-	dark := s.seen.dark
 	s.seen = msg.seen
-	s.seen.dark = dark
 	o := msg.state
 	s.runID, s.plan, s.usage, s.cost, s.turns, s.context, s.cached, s.level = o.runID, o.plan, o.usage, o.cost, o.turns, o.context, o.cached, o.level
 	if o.Model != "" {
@@ -363,7 +352,7 @@ func (s *session) submit(text string) tea.Cmd {
 func (s *session) outside(title string, do func(context.Context) (string, error)) tea.Cmd {
 	return func() tea.Msg {
 		text, err := do(s.ctx)
-		return outputMsg{title, text, err}
+		return outputMsg{title: title, text: text, err: err}
 	}
 }
 

@@ -3,8 +3,6 @@ package tui
 import (
 	"strings"
 
-	"charm.land/glamour/v2"
-
 	"belay/internal/render"
 	"belay/journal"
 	"belay/message"
@@ -14,11 +12,9 @@ import (
 type transcript struct {
 	width  int
 	full   bool
-	dark   bool
 	color  bool
 	teller *render.Teller
 	lines  []string
-	blocks int // texts that were set in Markdown since the last rebuild
 }
 
 // mostLines bounds what is kept: older lines are in the journal.
@@ -28,7 +24,7 @@ const mostLines = 50_000
 const setMost = 200
 
 func (t *transcript) reset(width int) {
-	t.width, t.lines, t.blocks = width, nil, 0
+	t.width, t.lines = width, nil
 	t.teller = render.NewTeller(render.Screen{Color: t.color, Columns: func() int { return width }}, t.full)
 }
 
@@ -39,7 +35,7 @@ func (t *transcript) add(e journal.Event, set bool) {
 		var p journal.ModelReply
 		if e.Decode(&p) == nil && p.Purpose == "" {
 			if text := render.Clean(message.PlainText(p.Blocks)); marked(text) {
-				lines = append([]string{""}, t.markdown(text)...)
+				lines = append([]string{""}, setMarkdown(text, t.width, t.color)...)
 			}
 		}
 	}
@@ -57,23 +53,4 @@ func (t *transcript) push(lines ...string) {
 func marked(text string) bool {
 	return strings.Contains(text, "```") || strings.Contains(text, "**") || strings.Contains(text, "`") || strings.HasPrefix(text, "#") ||
 		strings.Contains(text, "\n#") || strings.Contains(text, "\n- ") || strings.Contains(text, "\n1. ") || strings.Contains(text, "\n|") || strings.HasPrefix(text, "- ")
-}
-
-// markdown sets a text; one that cannot be set stays as it is.
-func (t *transcript) markdown(text string) []string {
-	style := "light"
-	switch {
-	case !t.color:
-		style = "notty"
-	case t.dark:
-		style = "dark"
-	}
-	r, err := glamour.NewTermRenderer(glamour.WithStandardStyle(style), glamour.WithWordWrap(max(20, min(t.width-4, 100))))
-	if err == nil {
-		var out string
-		if out, err = r.Render(text); err == nil {
-			return strings.Split(strings.Trim(out, "\n"), "\n")
-		}
-	}
-	return strings.Split(text, "\n")
 }

@@ -23,7 +23,7 @@ type Config struct {
 	Bounds    journal.Bounds
 	Prompt    string // what is said first; "" waits
 
-	// Events are those of the run that the session goes on with; nil is a new one.
+	// Events are those of the run that the session is about; nil, or giving nil, is a new one.
 	Events func() iter.Seq2[journal.Event, error]
 	// Work says something to the agent and returns when it has stopped.
 	Work func(ctx context.Context, text string, with Work) (Ended, error)

@@ -11,6 +11,9 @@ import (
 	"belay/journal"
 )
 
+// inputHint stands where nothing is typed yet.
+const inputHint = "Say what to do. / for commands, @ for files, ! for a shell line"
+
 var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 
 // View draws the screen: what has happened, what is going on, the plan, a question or the input, and the state.
@@ -169,7 +172,7 @@ func (s *session) foot() []string {
 			}
 			lines = append(lines, fit(mark+offer+p.Dim(help), s.width))
 		}
-		lines = append(lines, strings.Split(strings.TrimRight(s.input.View(), "\n"), "\n")...)
+		lines = append(lines, s.input.view(s.screen(), s.width, 8, inputHint)...)
 	}
 	return append(lines, rule, s.status())
 }
@@ -183,7 +186,7 @@ func (s *session) cardLines() []string {
 		lines = append(lines[:most-len(c.q.Options)-1], append([]string{p.Dim("  …")}, lines[len(lines)-len(c.q.Options):]...)...)
 	}
 	if c.because || len(c.q.Options) == 0 {
-		lines = append(lines, strings.Split(strings.TrimRight(s.input.View(), "\n"), "\n")...)
+		lines = append(lines, s.input.view(s.screen(), s.width, 8, inputHint)...)
 	}
 	more := ""
 	if n := len(s.cards) - 1; n > 0 {
