@@ -48,9 +48,9 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
-	"tools":     {"message", "effect", "tool", "internal/shell"},
+	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
@@ -62,6 +62,7 @@ var layers = map[string][]string{
 	"internal/failpoint": {},
 
 	// mechanisms
+	"internal/memory":         {"tool", "internal/smallfile"},
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
@@ -80,7 +81,7 @@ var layers = map[string][]string{
 	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"eval", "eval/convert", "eval/stats", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},

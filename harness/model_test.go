@@ -141,7 +141,7 @@ func without(v any) any {
 	case map[string]any:
 		for key, inner := range v {
 			switch key {
-			case "model", "wire_hash", "codec", "duration_ms", "run_id", "pid", "host", "boot_id", "stats", "ms", "config", "wasted":
+			case "model", "context_policy", "wire_hash", "codec", "duration_ms", "run_id", "pid", "host", "boot_id", "stats", "ms", "config", "wasted":
 				delete(v, key)
 			default:
 				v[key] = without(inner)

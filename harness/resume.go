@@ -71,12 +71,21 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 			cfg.Progress(changeText(c))
 		}
 	}
-	// The context goes on under the system prompt and the tools that it began with.
-	a.system, a.specs = past.start.System, past.tools
+	if !cfg.Fresh { // the context goes on under the system prompt and the tools that it began with
+		a.system, a.specs = past.start.System, past.tools
+	}
 	cfg.Task = say
 	entries := a.opening(cfg)
 	if len(changes) > 0 {
 		entries = slices.Insert(entries, 1, journal.Entry{Type: journal.TypeResume, Payload: journal.Resume{Changes: changes}})
+	}
+	if cfg.Fresh {
+		note, err := freshNote(log.Dir())
+		if err != nil {
+			return Result{}, err
+		}
+		at := slices.IndexFunc(entries, func(e journal.Entry) bool { return e.Type == journal.TypeSessionStart }) + 1
+		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: note, By: "harness"}})
 	}
 	if text := news(changes, a.place.Workspace); text != "" {
 		at := len(entries)
@@ -85,6 +94,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		}
 		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
 	}
+	entries = append(entries, mentions(a.place.Workspace, say)...)
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}
@@ -178,7 +188,7 @@ func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 	switch {
 	case p.session == 0:
 		return p, fmt.Errorf("resume %s: the journal holds no session", log.RunID())
-	case p.start.Projection != projection.Version:
+	case !projection.Known(p.start.Projection):
 		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
 	}
 	if err := reveal(&p.start, secrets); err != nil {
@@ -209,6 +219,9 @@ func (p past) fill(cfg Config) Config {
 		for _, t := range p.tools {
 			cfg.Only = append(cfg.Only, t.Name)
 		}
+	}
+	if len(cfg.ContextPolicy) == 0 {
+		cfg.ContextPolicy = p.start.Context
 	}
 	if cfg.Mode == "" {
 		cfg.Mode = policy.Mode(p.start.Mode)

@@ -7,6 +7,7 @@ import (
 
 	"belay/effect"
 	"belay/handoff"
+	"belay/internal/projection"
 	"belay/journal"
 	"belay/message"
 	"belay/model"
@@ -29,12 +30,15 @@ type Config struct {
 	Verifiers []verify.Verifier
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
-	Evidence  Evidence // what the tree was, and what lies beside it
-	Refusals  int      // completions refused that end the run; 0 is 3
+	Context   projection.Policy // zero is the preset for the model's window
+	Evidence  Evidence          // what the tree was, and what lies beside it
+	Refusals  int               // completions refused that end the run; 0 is 3
 
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
+	Plan     func(journal.Plan) error                         // keeps the plan where people look for it
+	Nested   func(paths []string) []string                    // what instruction files near these files say that was not said before
 	Observe  func(journal.Event)                              // each event, once it is stored
 	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled
 	Progress func(what string)                                // long work between events, in words
@@ -63,6 +67,7 @@ type Outcome struct {
 	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
+	Drift    []string        `json:"drift,omitempty"` // files that were changed and that the plan does not name
 	// Circumvention is what the run did to the files that judge it.
 	Circumvention []journal.Evasion `json:"circumvention,omitempty"`
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -118,6 +119,11 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		st.why = &why
 		return st, nil
 	}
+	if why := s.plans.critique(call, s.said); why != nil {
+		st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "critique", By: "harness", Reason: "the same call failed twice in the same way"}
+		st.why = why
+		return st, nil
+	}
 	st.request.Grant = decision.Grant
 	if serious(st.request) {
 		st.request.Key = s.once.key(s.Log.RunID(), call)
@@ -140,6 +146,9 @@ func (s *session) plan(call message.ToolCall) (tool.Tool, tool.Plan, error) {
 // signal handles a call that acts on the run and not on the world.
 func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, error) {
 	complete := st.tool.Spec().Signal == tool.Complete
+	if st.tool.Spec().Signal == tool.Planning {
+		return nil, s.planned(st)
+	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)
 	}
@@ -200,6 +209,13 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	if err := s.record(outcomes...); err != nil {
 		return err
 	}
+	var touched []string
+	for _, r := range results {
+		touched = append(append(touched, r.Context.Read...), r.Context.Wrote...)
+	}
+	if err := s.nestedInstructions(touched); err != nil {
+		return err
+	}
 	failpoint.Hit("step.after-result")
 	return errors.Join(append(faults, ctx.Err())...)
 }
@@ -252,6 +268,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Code = string(r.Error.Code)
 	}
 	if cut {
+		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[the whole output is stored; look inside with SearchResult {\"ref\":%q}]", callID)
 		ref, err := s.Log.PutBlob([]byte(r.Text))
 		if err != nil {
 			return journal.Entry{}, err

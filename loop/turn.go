@@ -15,6 +15,9 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 		return stop, err
 	}
 	s.turns = s.guard.turns + 1
+	if stop, err := s.ready(ctx); stop != nil || err != nil {
+		return stop, err
+	}
 	reply, err := s.ask(ctx)
 	if err != nil {
 		return nil, err

@@ -172,7 +172,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
+	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(), a.planCommand(), a.compactCommand(), a.memoryCommand(),
 		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.modelCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.policyCommand(), a.sandboxCommand(), a.doctorCommand(), a.evalCommand(), a.toolCommand(),
 		a.versionCommand())
 	root.SetHelpFunc(a.help)

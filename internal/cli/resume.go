@@ -17,7 +17,9 @@ type resumeFlags struct {
 	roles  harness.Roles
 	verify []string
 	other  bool
+	fresh  bool
 	boundFlags
+	policyFlag
 	outputFlags
 }
 
@@ -36,6 +38,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 		Example: `  belay resume last
   belay resume r_01k5 --max-turns 80 --budget-usd 6
   belay resume last "use the staging database, not production"
+  belay resume last --fresh
   belay resume last @answer.md --verify "go test ./..." --json`,
 		Args:              between(1, 2, "one run (its id, a unique beginning of it, or `last`) and perhaps a message in quotes"),
 		ValidArgsFunction: a.completeRun,
@@ -82,6 +85,8 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	registerRoles(flags, &f.roles)
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
 	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
+	flags.BoolVar(&f.fresh, "fresh", false, "begin an empty context that knows only the repository's map, the state and the handoff")
+	f.policyFlag.register(flags, "when the context is made smaller from here on: a `file`, or 200k or 1m")
 	f.outputFlags.register(flags)
 	a.completeFlags(cmd)
 	return cmd
@@ -97,5 +102,9 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 		return cfg, err
 	}
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
+	cfg.Fresh = f.fresh
+	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {
+		return cfg, err
+	}
 	return cfg, checkVerify(cfg.Verify)
 }

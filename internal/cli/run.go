@@ -19,6 +19,7 @@ type runFlags struct {
 	mode  string
 	tools []string
 	boundFlags
+	policyFlag
 	outputFlags
 }
 
@@ -28,7 +29,9 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.cfg.AllowWide, "allow-wide-workspace", false, "let the workspace be / or your home folder")
 	flags.StringVar(&f.mode, "mode", string(policy.Edit), "what may happen without asking: plan, manual, edit or autonomous")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the only tools that the model gets, as `A,B`; those that end a run are always there")
+	registerIsolation(flags, &f.cfg)
 	f.boundFlags.register(flags, harness.DefaultBounds)
+	f.policyFlag.register(flags, "when the context is made smaller: a `file`, or 200k or 1m (default: as fits the model)")
 	f.outputFlags.register(flags)
 }
 
@@ -94,6 +97,9 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 		return cfg, err
 	}
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
+	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {
+		return cfg, err
+	}
 	for _, name := range f.tools {
 		if name = strings.TrimSpace(name); name != "" {
 			cfg.Only = append(cfg.Only, name)
