@@ -147,7 +147,7 @@ func (s *session) plan(call message.ToolCall) (tool.Tool, tool.Plan, error) {
 func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, error) {
 	complete := st.tool.Spec().Signal == tool.Complete
 	if st.tool.Spec().Signal == tool.Planning {
-		return nil, s.planned(st)
+		return nil, s.planned(st, false)
 	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)
