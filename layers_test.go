@@ -69,7 +69,7 @@ var layers = map[string][]string{
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
-	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
+	"internal/config":         {"verify", "journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/circumvention":  {},
 	"internal/committable":    {},

@@ -47,6 +47,7 @@ type Config struct {
 	Verify   []string              // shell commands that must pass; none means: detect
 	Mode     policy.Mode           // "" is policy.Edit
 	Bounds   journal.Bounds        // zero fields take DefaultBounds
+	Checks   []verify.Check        // that the configuration describes
 	Hidden   []string              // folders outside the workspace whose files are laid over it for verification only
 	Refusals int                   // completions refused that end a run; 0 is 3
 	Tools    []tool.Tool           // in addition to the standard ones
@@ -74,6 +75,12 @@ type Config struct {
 	MoneyMustHold bool
 
 	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
+
+	// Ask puts a question to a person who is there; nil is a run without one, in which what needs consent is refused, or, with
+	// PauseToAsk, waits in the journal for Answer. Remember saves rules for always.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
 
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
 	HookFiles []HookFile
@@ -179,6 +186,7 @@ type agent struct {
 	warnings []string
 	repo     *repoMap // nil where the repository has none
 	secrets  *redact.Redactor
+	base     *base // what the workspace was; nil without a run
 	results  *results
 	loop     loop.Config
 }
@@ -249,12 +257,20 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	tree := snapshot.New(a.place.Workspace, a.home)
-	verifiers := a.verifiers(cfg, box)
+	a.base = &base{}
+	verifiers, err := a.verifiers(cfg, box)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
 	var lines []string
 	for _, v := range verifiers {
 		lines = append(lines, v.Name())
 	}
+	for _, c := range cfg.Checks {
+		lines = append(lines, c.Run)
+	}
 	decides := verifier.DecidesFor(lines...)
+	*a.base = *newBase(a.place.Workspace, a.home, runID, decides)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
@@ -280,17 +296,18 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: true, Rules: rules}
+		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: cfg.Ask == nil, Rules: rules}
 	hooks, err := a.hooks(cfg, runID, situation)
 	if err != nil {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks:  hooks,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
+		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
-		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals,
+		Evidence: a.base.evidence(), Refusals: cfg.Refusals,
 		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Nested: nested(a.place.Workspace), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
@@ -370,9 +387,9 @@ func judge(own func(policy.Action, policy.Situation) policy.Decision, situation 
 }
 
 // verifiers are the commands a person named, else the one that the project's files suggest.
-func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
+func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) ([]verify.Verifier, error) {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
-	if !named && len(cfg.Verifiers) == 0 {
+	if !named && len(cfg.Verifiers) == 0 && len(cfg.Checks) == 0 {
 		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
 			lines = []string{found[0].Line}
 		}
@@ -381,11 +398,15 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	for _, line := range lines {
 		all = append(all, a.command(cfg, box, verifier.Command{Line: line, Chosen: named}))
 	}
-	all = append(all, cfg.Verifiers...)
+	configured, err := a.checks(cfg, box)
+	if err != nil {
+		return nil, err
+	}
+	all = append(append(all, configured...), cfg.Verifiers...)
 	for i, v := range all {
 		all[i] = a.secrets.Verifier(v)
 	}
-	return all
+	return all, nil
 }
 
 // opening is how a run's journal begins.

@@ -20,6 +20,7 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/policy"
+	"belay/verify"
 )
 
 // Resume goes on with a run that stopped. What cfg does not say is as it was: workspace, model, mode,
@@ -227,7 +228,11 @@ func (p past) fill(cfg Config) Config {
 		cfg.Mode = policy.Mode(p.start.Mode)
 	}
 	if len(cfg.Verify) == 0 && p.start.Named {
-		cfg.Verify = p.start.Verify
+		for _, name := range p.start.Verify { // what the configuration describes comes from there
+			if !slices.ContainsFunc(cfg.Checks, func(c verify.Check) bool { return c.Run == name || c.Name == name || c.Type == name }) {
+				cfg.Verify = append(cfg.Verify, name)
+			}
+		}
 	}
 	for _, path := range p.start.Protect { // what was out of reach stays so
 		if !slices.Contains(cfg.Protect, path) {
