@@ -76,6 +76,12 @@ type Config struct {
 
 	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
 
+	// Ask puts a question to a person who is there; nil is a run without one, in which what needs consent is refused, or, with
+	// PauseToAsk, waits in the journal for Answer. Remember saves rules for always.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
+
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
 	HookFiles []HookFile
 	Hooks     []Hook
@@ -290,13 +296,14 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: true, Rules: rules}
+		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: cfg.Ask == nil, Rules: rules}
 	hooks, err := a.hooks(cfg, runID, situation)
 	if err != nil {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks:  hooks,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
+		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },

@@ -104,6 +104,15 @@ func (g *guard) apply(e *decoded) error {
 			return err
 		}
 		g.asked[p.CallID] = p
+	case journal.TypePermission:
+		var p journal.Permitted
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if r, open := g.asked[p.CallID]; open {
+			r.Permission.Verdict, r.Permission.By = p.Verdict, p.By
+			g.asked[p.CallID] = r
+		}
 	case journal.TypeToolResult:
 		var p journal.ToolResult
 		if err := e.Decode(&p); err != nil {

@@ -34,6 +34,12 @@ type Config struct {
 	Evidence  Evidence          // what the tree was, and what lies beside it
 	Refusals  int               // completions refused that end the run; 0 is 3
 
+	// Ask puts a question to a person and waits for the answer; nil is a run without one. PauseToAsk stops such a run where a
+	// person is needed, instead of refusing. Remember saves rules for always; nil does not offer that.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
+
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
@@ -67,7 +73,9 @@ type Outcome struct {
 	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
-	Drift    []string        `json:"drift,omitempty"` // files that were changed and that the plan does not name
+	Question string          `json:"question,omitempty"`      // id of the one that waits for a person
+	Asked    int             `json:"interruptions,omitempty"` // how often a person was asked
+	Drift    []string        `json:"drift,omitempty"`         // files that were changed and that the plan does not name
 	// Circumvention is what the run did to the files that judge it.
 	Circumvention []journal.Evasion `json:"circumvention,omitempty"`
 

@@ -23,22 +23,24 @@ type session struct {
 	guard *guard
 	turns int // number of the running turn, from 1; it counts through all sessions
 
-	said    []message.Block // the last reply, as it is recorded
-	base    verify.Tree     // before the run's first act; without a digest until there is one
-	red     map[string]bool // whether a detected verifier failed on it
-	counted map[string]int  // tests that a verifier executed on it
-	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
-	once    once
-	plans   planner
-	facts   projection.Facts
-	keep    keeper   // what the next reader must know
-	refused int      // completions that the verifiers refused
-	urged   bool     // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool     // an empty reply was asked to go on
-	stops   int      // how often hooks refused an end
-	halt    string   // why a hook stops the run
-	fresh   bool     // the person has said something in this session
-	advice  []string // what hooks say to the model before a call's result
+	said      []message.Block // the last reply, as it is recorded
+	base      verify.Tree     // before the run's first act; without a digest until there is one
+	red       map[string]bool // whether a detected verifier failed on it
+	counted   map[string]int  // tests that a verifier executed on it
+	redOn     map[on]bool     // what failed in this session: a pass on the same tree proves nothing
+	once      once
+	plans     planner
+	facts     projection.Facts
+	keep      keeper   // what the next reader must know
+	refused   int      // completions that the verifiers refused
+	urged     bool     // a reply without a call was answered with "use TaskComplete"
+	goneOn    bool     // an empty reply was asked to go on
+	stops     int      // how often hooks refused an end
+	halt      string   // why a hook stops the run
+	fresh     bool     // the person has said something in this session
+	advice    []string // what hooks say to the model before a call's result
+	people    people
+	answering bool // a call is taken up that a person has decided about
 }
 
 // on is a verifier, by name, and the digest of a tree that it looked at.
@@ -121,6 +123,7 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 // end records the outcome. A fault is returned even where it could not be recorded.
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
 	fault = errors.Join(fault, s.hookEnd(out), s.drift(&out))
+	out.Asked = s.people.count
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
 	handoff, handoffErr := s.handOff(out)
 	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
@@ -168,7 +171,7 @@ func (s *session) took(events []journal.Event, err error) error {
 
 func (s *session) apply(e journal.Event) error {
 	d := &decoded{Event: e}
-	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
+	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.people.apply(d), s.remember(d))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}

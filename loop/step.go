@@ -24,6 +24,7 @@ type step struct {
 	tool    tool.Tool
 	request journal.ToolRequest
 	why     *tool.Failure
+	asks    *ask // a person has to agree
 }
 
 // steps takes the calls of a reply in their order. Calls that only read run side by side; every other call
@@ -44,6 +45,10 @@ func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome
 		switch {
 		case first.why != nil:
 			err = s.refuse(first.request, *first.why)
+		case first.asks != nil:
+			if out, err := s.consent(ctx, first); out != nil || err != nil {
+				return out, err
+			}
 		case first.tool.Spec().Signal != tool.NoSignal:
 			if out, err := s.signal(ctx, first, i == len(calls)); out != nil || err != nil {
 				return out, err
@@ -85,16 +90,16 @@ func (s *session) batch(ctx context.Context, calls []message.ToolCall, ahead *st
 
 // parallel says whether the call may run beside others of its kind.
 func (st step) parallel() bool {
-	return st.why == nil && st.request.Class == effect.ClassRead && st.tool.Spec().Signal == tool.NoSignal
+	return st.why == nil && st.asks == nil && st.request.Class == effect.ClassRead && st.tool.Spec().Signal == tool.NoSignal
 }
 
 // prepare plans a call, shows it to the hooks and has it judged. Nothing is done yet.
 func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, error) {
 	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args}}
 	t, plan, err := s.plan(call)
-	var ask string
+	var consent string
 	if err == nil {
-		t, plan, ask, err = s.hookBefore(ctx, &st, t, plan)
+		t, plan, consent, err = s.hookBefore(ctx, &st, t, plan)
 		call = st.call
 	}
 	var mistake *tool.Mistake
@@ -107,14 +112,20 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		st.request.Summary, st.request.Effects = plan.Summary, plan.Effects
 		return st, err
 	}
-	decision := s.Judge(policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects})
-	if ask != "" && decision.Verdict == effect.Allow {
-		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", ask
+	action := policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects}
+	decision := s.Judge(action)
+	if consent != "" && decision.Verdict == effect.Allow {
+		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", consent
 	}
 	st.tool = t
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
-	if decision.Verdict != effect.Allow {
+	asks := decision.Verdict == effect.Ask && s.canAsk()
+	if asks && s.grantedForRun(action, decision) {
+		asks, decision.Verdict = false, effect.Allow
+		st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "consent", By: "user", Reason: "a person has allowed it for this run"}
+	}
+	if decision.Verdict != effect.Allow && !asks {
 		why := denied(decision)
 		st.why = &why
 		return st, nil
@@ -125,9 +136,12 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		return st, nil
 	}
 	st.request.Grant = decision.Grant
-	if serious(st.request) {
+	if asks {
+		st.asks = &ask{action, s.question(st, action, decision)}
+	}
+	if serious(st.request) || asks && st.request.Class >= effect.ClassIrreversible {
 		st.request.Key = s.once.key(s.Log.RunID(), call)
-		if why := s.once.again(st.request); why != nil {
+		if why := s.once.again(st.request); why != nil && st.asks == nil { // a person who is asked decides that too
 			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "once", By: "harness", Reason: "the same effect was had before in this step"}
 			st.why, st.request.Grant = why, effect.Grant{}
 		}
@@ -145,9 +159,10 @@ func (s *session) plan(call message.ToolCall) (tool.Tool, tool.Plan, error) {
 
 // signal handles a call that acts on the run and not on the world.
 func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, error) {
-	complete := st.tool.Spec().Signal == tool.Complete
-	if st.tool.Spec().Signal == tool.Planning {
-		return nil, s.planned(st)
+	signal := st.tool.Spec().Signal
+	complete := signal == tool.Complete
+	if signal == tool.Planning {
+		return nil, s.planned(st, false)
 	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)
@@ -155,20 +170,19 @@ func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, err
 	if err := s.record(s.entry(journal.TypeToolRequest, st.request)); err != nil {
 		return nil, err
 	}
-	if complete {
+	switch signal {
+	case tool.Complete:
 		return s.complete(ctx, st.call)
+	case tool.Question:
+		return s.askUser(ctx, st.call)
 	}
 	return s.blocked(st.call)
 }
 
 // perform records the requests, runs them, and records what came of them: one call, or several that only read.
 func (s *session) perform(ctx context.Context, batch []step) error {
-	if batch[0].request.Class >= effect.ClassReversible && s.base.Digest == "" {
-		tree, err := s.keepBase(ctx)
-		if err != nil {
-			return err
-		}
-		batch[0].request.Tree, batch[0].request.Tests = tree.Digest, tree.Tests
+	if err := s.keepBaseOf(ctx, &batch[0]); err != nil {
+		return err
 	}
 	requests := make([]journal.Entry, len(batch))
 	for i, st := range batch {
@@ -180,6 +194,18 @@ func (s *session) perform(ctx context.Context, batch []step) error {
 	}
 	failpoint.Hit("step.after-request")
 	return s.run(ctx, batch)
+}
+
+// keepBaseOf notes in the first call that may change the tree what it was before.
+func (s *session) keepBaseOf(ctx context.Context, st *step) error {
+	if st.request.Class < effect.ClassReversible || s.base.Digest != "" {
+		return nil
+	}
+	tree, err := s.keepBase(ctx)
+	if err == nil {
+		st.request.Tree, st.request.Tests = tree.Digest, tree.Tests
+	}
+	return err
 }
 
 // run runs calls that are already recorded, side by side, and settles them in their order.

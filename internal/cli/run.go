@@ -18,6 +18,7 @@ type runFlags struct {
 	cfg   harness.Config
 	mode  string
 	tools []string
+	onAsk onAsk
 	fixes int
 	boundFlags
 	policyFlag
@@ -71,6 +72,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
 	registerRoles(cmd.Flags(), &f.cfg.Roles)
+	registerOnAsk(cmd, &f.onAsk)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -98,6 +100,7 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.PauseToAsk = f.onAsk == "pause"
 	if given("fix-attempts") {
 		if f.fixes < 0 || f.fixes > 100 {
 			return cfg, usagef("--fix-attempts must be from 0 to 100")
