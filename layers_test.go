@@ -42,8 +42,9 @@ var layers = map[string][]string{
 	// loops
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection", "internal/failpoint"},
 
-	"eval/stats": {},
-	"eval":       {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
+	"eval/stats":   {},
+	"eval/convert": {"internal/yaml"},
+	"eval":         {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
 
 	// assembly
 	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
@@ -73,12 +74,14 @@ var layers = map[string][]string{
 	"internal/circumvention":  {},
 	"internal/committable":    {},
 	"internal/archive":        {},
+	"internal/conformance":    {"message", "model"},
 	"internal/family":         {},
 	"internal/hook":           {"journal"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
 	"internal/cli": {"internal/tui", "eval", "eval/stats", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
@@ -107,6 +110,7 @@ var owners = map[string]string{
 	"github.com/spf13/pflag":            "internal/cli",
 	"golang.org/x/term":                 "internal/render",
 	"github.com/bmatcuk/doublestar/v4":  "tools",
+	"github.com/BurntSushi/toml":        "eval/convert",
 	"github.com/elastic/go-seccomp-bpf": "internal/sandbox",
 }
 
