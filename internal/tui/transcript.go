@@ -31,6 +31,15 @@ func (t *transcript) reset(width int) {
 // add draws an event. Set says whether texts are set in Markdown.
 func (t *transcript) add(e journal.Event, set bool) {
 	lines := t.teller.Tell(e)
+	if e.Type == journal.TypeQuestion && len(lines) > 0 && !t.full { // the card shows the rest
+		kept := lines[:0:0]
+		for _, line := range lines {
+			if kept = append(kept, line); strings.TrimSpace(line) != "" && len(kept) > 2 {
+				break
+			}
+		}
+		lines = kept
+	}
 	if set && e.Type == journal.TypeModelReply {
 		var p journal.ModelReply
 		if e.Decode(&p) == nil && p.Purpose == "" {
