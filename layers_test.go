@@ -23,10 +23,11 @@ var layers = map[string][]string{
 	"effect":  {},
 
 	// contracts
-	"journal": {"message", "effect", "internal/failpoint"},
-	"tool":    {"message", "effect"},
-	"policy":  {"message", "effect"},
-	"handoff": {},
+	"journal":    {"message", "effect", "internal/failpoint"},
+	"tool":       {"message", "effect"},
+	"policy":     {"message", "effect"},
+	"checkpoint": {},
+	"handoff":    {},
 
 	// meeting points
 	"model":                 {"message"},
@@ -64,7 +65,7 @@ var layers = map[string][]string{
 	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
-	"internal/snapshot":       {},
+	"internal/snapshot":       {"checkpoint", "internal/failpoint"},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
