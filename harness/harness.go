@@ -46,6 +46,8 @@ type Config struct {
 	Verify   []string              // shell commands that must pass; none means: detect
 	Mode     policy.Mode           // "" is policy.Edit
 	Bounds   journal.Bounds        // zero fields take DefaultBounds
+	Hidden   []string              // folders outside the workspace whose files are laid over it for verification only
+	Refusals int                   // completions refused that end a run; 0 is 3
 	Tools    []tool.Tool           // in addition to the standard ones
 	Only     []string              // names of the only tools that the model gets; none means: all
 	KeyFiles map[string]string     // by provider: a file with its API key, where it is not in its usual place
@@ -66,6 +68,10 @@ type Config struct {
 	MoneyMustHold bool
 
 	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
+
+	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
+	HookFiles []HookFile
+	Hooks     []Hook
 
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
@@ -225,6 +231,11 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home)
 	verifiers := a.verifiers(cfg, box)
+	var lines []string
+	for _, v := range verifiers {
+		lines = append(lines, v.Name())
+	}
+	decides := verifier.DecidesFor(lines...)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
@@ -241,10 +252,16 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Headless: true, Rules: rules}
+	hooks, err := a.hooks(cfg, runID, situation)
+	if err != nil {
+		return nil, err
+	}
 	a.loop = loop.Config{
-		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree),
-		Judge:  judge(cfg.Judge, situation),
-		Env:    func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
+		Hooks:  hooks,
+		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
+		Judge:    judge(cfg.Judge, situation),
+		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
+		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals,
 		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
@@ -326,8 +343,7 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	}
 	var all []verify.Verifier
 	for _, line := range lines {
-		all = append(all, &verifier.Command{Line: line, Chosen: named, Sandbox: string(a.level.Isolation),
-			Env: a.secrets.Output(box.VerifierEnv(effect.Grant{Workspace: effect.Discard}, a.place.Workspace))})
+		all = append(all, a.command(cfg, box, verifier.Command{Line: line, Chosen: named}))
 	}
 	all = append(all, cfg.Verifiers...)
 	for i, v := range all {
@@ -370,9 +386,9 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 }
 
 // look shows the loop the workspace, with the files that decide what passes.
-func look(tree *snapshot.Digester) func(context.Context) (verify.Tree, error) {
+func look(tree *snapshot.Digester, decides func(string) bool) func(context.Context) (verify.Tree, error) {
 	return func(ctx context.Context) (verify.Tree, error) {
-		t, err := tree.Look(ctx, verifier.Decides)
+		t, err := tree.Look(ctx, decides)
 		return verify.Tree{Digest: t.Digest, Stamp: t.Stamp, Tests: t.Files}, err
 	}
 }

@@ -31,6 +31,7 @@ const (
 	TypeGuard        Type = "guard"
 	TypeDegraded     Type = "degraded"
 	TypeResume       Type = "resume"
+	TypeHook         Type = "hook"
 )
 
 // Event is one line. Its fields stand in the line in this order. Payload values above 16 KiB are stored as

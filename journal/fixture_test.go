@@ -25,6 +25,7 @@ var payloads = map[Type]any{
 	TypeWriterOpen: WriterOpen{}, TypeFork: Fork{}, TypeSessionStart: SessionStart{}, TypeSessionEnd: SessionEnd{}, TypeUserMessage: UserMessage{},
 	TypeModelCall: ModelCall{}, TypeModelReply: ModelReply{}, TypeToolRequest: ToolRequest{}, TypeToolResult: ToolResult{}, TypeVerify: Verify{},
 	TypeGuard: Guard{}, TypeDegraded: Degraded{}, TypeResume: Resume{},
+	TypeHook: Hook{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }
 

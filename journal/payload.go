@@ -99,6 +99,12 @@ type Proof struct {
 	RedBefore  bool   `json:"red_before,omitempty"`
 	// TestsChanged lists files that decide what passes and that the run has changed, removed or added.
 	TestsChanged []string `json:"tests_changed,omitempty"`
+
+	Level      int         `json:"level,omitempty"` // 1 deterministic, 2 property, 3 judged, 4 a person; 0 is 1
+	Tests      *TestCounts `json:"tests,omitempty"`
+	TestsAsWas bool        `json:"tests_as_was,omitempty"` // it also passed with TestsChanged as they were before the run
+	GitTree    string      `json:"git_tree,omitempty"`     // id of the tree that git would commit
+	Inputs     []Input     `json:"inputs,omitempty"`       // what the verifier could read beside that tree
 }
 
 // UserMessage is what a person says, or what the harness says in a person's place.
@@ -196,6 +202,13 @@ type Verify struct {
 	Tree       string `json:"tree"`
 	Sandbox    string `json:"sandbox"`
 	DurationMS int64  `json:"duration_ms"`
+
+	Level      int         `json:"level,omitempty"` // see Proof
+	Runner     string      `json:"runner,omitempty"`
+	Tests      *TestCounts `json:"tests,omitempty"`
+	Failure    *FailedAt   `json:"failure,omitempty"`
+	Flaky      bool        `json:"flaky,omitempty"`        // it failed on this very tree just before
+	TestsAsWas bool        `json:"tests_as_was,omitempty"` // with the tests as they were before the run
 }
 
 // Guard says that a bound was reached.

@@ -36,7 +36,10 @@ func (s *session) complete(ctx context.Context, call message.ToolCall) (*Outcome
 		return s.refusal(failure)
 	}
 	out.Summary = args.Summary
-	return out, s.settle(call.ID, spec, tool.Result{Status: tool.Success, Summary: string(out.Standing), Text: out.Reason})
+	if err := s.settle(call.ID, spec, tool.Result{Status: tool.Success, Summary: string(out.Standing), Text: out.Reason}); err != nil {
+		return out, err
+	}
+	return s.hookStop(ctx, out)
 }
 
 // answered handles a reply that calls nothing: an answer, an unfinished sentence, or an unproved claim.
@@ -51,7 +54,7 @@ func (s *session) answered(ctx context.Context, reply model.Reply) (*Outcome, er
 		return nil, err
 	}
 	if !changed && !s.named() && s.refused == 0 {
-		return &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Summary: text, Reason: "answered; nothing was changed and nothing verified"}, nil
+		return s.hookStop(ctx, &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Summary: text, Reason: "answered; nothing was changed and nothing verified"})
 	}
 	if !s.urged {
 		s.urged = true
@@ -63,66 +66,13 @@ func (s *session) answered(ctx context.Context, reply model.Reply) (*Outcome, er
 	}
 	if failure == nil {
 		out.Summary = text
-		return out, nil
+		return s.hookStop(ctx, out)
 	}
 	told, _ := tool.CutText(failure.Text(), 0, tool.CutBoth)
 	if err := s.tell(told); err != nil {
 		return nil, err
 	}
 	return s.refusal(failure)
-}
-
-// judge runs every verifier on the tree. It returns how the run ends, or why it does not end yet.
-func (s *session) judge(ctx context.Context) (*Outcome, *tool.Failure, error) {
-	if len(s.Verifiers) == 0 {
-		return &Outcome{Exit: ExitUnverified, Standing: verify.Unverified, Reason: "finished, unverified: no verifier was named and none was found"}, nil, nil
-	}
-	var proofs []journal.Proof
-	var seen []verify.Tree
-	for _, v := range s.Verifiers {
-		report, tree, err := s.verify(ctx, v, false)
-		if err != nil {
-			return nil, nil, err
-		}
-		if !report.OK {
-			return nil, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: relevant(report.Output)}, nil
-		}
-		seen = append(seen, tree)
-		proofs = append(proofs, journal.Proof{Command: v.Name(), Exit: report.Exit, Tree: tree.Digest, LogHash: report.LogHash,
-			DurationMS: report.Duration.Milliseconds(), Seq: s.guard.seq, RedBefore: s.red[v.Name()]})
-	}
-	now, err := s.Tree(ctx)
-	if err != nil {
-		return nil, nil, fmt.Errorf("look at the tree: %w", err)
-	}
-	for i, tree := range seen {
-		switch {
-		case tree.Digest != now.Digest || tree.Stamp != now.Stamp:
-			return nil, &treeChanged, nil
-		case proofs[i].RedBefore && now.Digest == s.base.Digest, s.redOn[on{proofs[i].Command, now.Digest}]:
-			return nil, flaky(proofs[i].Command), nil
-		}
-		if s.base.Digest != "" {
-			proofs[i].TestsChanged = changed(s.base.Tests, now.Tests)
-		}
-	}
-	return s.standing(proofs), nil, nil
-}
-
-// standing says how much passed verifiers prove: one that a person named, always; one that belay detected,
-// where it was red on the base tree and the run has left alone the files that decide what passes.
-func (s *session) standing(proofs []journal.Proof) *Outcome {
-	out := &Outcome{Exit: ExitUnverified, Standing: verify.NoRegression, Reason: "finished, no regression: what passed before still passes", Proof: proofs}
-	for i, p := range proofs {
-		switch {
-		case s.Verifiers[i].Named(), p.RedBefore && len(p.TestsChanged) == 0:
-			out.Exit, out.Standing, out.Reason = ExitProved, verify.Proved, "finished and proved: the harness ran the verifiers itself and they pass"
-			return out
-		case p.RedBefore:
-			out.Standing, out.Reason = verify.Unverified, fmt.Sprintf("finished, unverified: `%s` was red and is green, but the run itself changed what decides that (%s). Look at it, or name the verifier with --verify", p.Command, someOf(p.TestsChanged))
-		}
-	}
-	return out
 }
 
 // changed lists, sorted, the files that differ: changed, removed or added.
@@ -149,7 +99,7 @@ func someOf(paths []string) string {
 
 // refusal counts a refused completion and ends the run at the last one.
 func (s *session) refusal(why *tool.Failure) (*Outcome, error) {
-	count := journal.Guard{Bound: "completions", Value: float64(s.refused + 1), Limit: maxRefusals, Hard: s.refused+1 >= maxRefusals}
+	count := journal.Guard{Bound: "completions", Value: float64(s.refused + 1), Limit: float64(s.refusals()), Hard: s.refused+1 >= s.refusals()}
 	if err := s.note(s.entry(journal.TypeGuard, count)); err != nil || !count.Hard {
 		return nil, err
 	}

@@ -28,6 +28,14 @@ type keeper struct {
 // keptFailures is how many of the latest failures a note tells.
 const keptFailures = 5
 
+// prompt is what the person said last.
+func (k *keeper) prompt() string {
+	if len(k.said) == 0 {
+		return ""
+	}
+	return k.said[len(k.said)-1]
+}
+
 func (k *keeper) apply(e *decoded) error {
 	switch e.Type {
 	case journal.TypeSessionStart:

@@ -29,7 +29,10 @@ type Config struct {
 	Verifiers []verify.Verifier
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
+	Evidence  Evidence // what the tree was, and what lies beside it
+	Refusals  int      // completions refused that end the run; 0 is 3
 
+	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
 	Observe  func(journal.Event)                              // each event, once it is stored
@@ -60,7 +63,10 @@ type Outcome struct {
 	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
-	Turns    int             `json:"turns"`
-	Usage    message.Usage   `json:"usage"`
-	Cost     message.Cost    `json:"cost_usd"`
+	// Circumvention is what the run did to the files that judge it.
+	Circumvention []journal.Evasion `json:"circumvention,omitempty"`
+
+	Turns int           `json:"turns"`
+	Usage message.Usage `json:"usage"`
+	Cost  message.Cost  `json:"cost_usd"`
 }

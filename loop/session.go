@@ -26,12 +26,17 @@ type session struct {
 	said    []message.Block // the last reply, as it is recorded
 	base    verify.Tree     // before the run's first act; without a digest until there is one
 	red     map[string]bool // whether a detected verifier failed on it
+	counted map[string]int  // tests that a verifier executed on it
 	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
 	once    once
-	keep    keeper // what the next reader must know
-	refused int    // completions that the verifiers refused
-	urged   bool   // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool   // an empty reply was asked to go on
+	keep    keeper   // what the next reader must know
+	refused int      // completions that the verifiers refused
+	urged   bool     // a reply without a call was answered with "use TaskComplete"
+	goneOn  bool     // an empty reply was asked to go on
+	stops   int      // how often hooks refused an end
+	halt    string   // why a hook stops the run
+	fresh   bool     // the person has said something in this session
+	advice  []string // what hooks say to the model before a call's result
 }
 
 // on is a verifier, by name, and the digest of a tree that it looked at.
@@ -40,7 +45,7 @@ type on struct{ verifier, tree string }
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
 // The error is the harness's own fault; the outcome then says so too.
 func Run(ctx context.Context, cfg Config) (Outcome, error) {
-	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}}
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}, counted: map[string]int{}}
 	for e, err := range cfg.Log.Events() {
 		if err == nil {
 			err = s.apply(e)
@@ -54,6 +59,9 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	out, err := s.settleOpen(ctx)
 	if out == nil && err == nil {
 		out = s.askWhetherItHappened()
+	}
+	if out == nil && err == nil {
+		out, err = s.hookOpen(ctx)
 	}
 	for {
 		if out == nil && err == nil {
@@ -99,6 +107,7 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 
 // end records the outcome. A fault is returned even where it could not be recorded.
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
+	fault = errors.Join(fault, s.hookEnd(out))
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
 	handoff, handoffErr := s.handOff(out)
 	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
@@ -157,7 +166,14 @@ func (s *session) apply(e journal.Event) error {
 // completions that were refused.
 func (s *session) remember(e *decoded) error {
 	switch e.Type {
+	case journal.TypeUserMessage:
+		var p journal.UserMessage
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		s.fresh = s.fresh || p.By == ""
 	case journal.TypeSessionStart:
+		s.fresh = false
 		clear(s.redOn) // a person may have repaired what is around the tree
 	case journal.TypeModelReply:
 		var p journal.ModelReply
@@ -172,8 +188,11 @@ func (s *session) remember(e *decoded) error {
 		}
 		if p.Base {
 			s.red[p.Verifier] = !p.OK
+			if p.Tests != nil {
+				s.counted[p.Verifier] = p.Tests.Run
+			}
 		}
-		if !p.OK {
+		if !p.OK && !p.TestsAsWas {
 			s.redOn[on{p.Verifier, p.Tree}] = true
 		}
 	case journal.TypeGuard:
@@ -205,44 +224,4 @@ func (s *session) progress(format string, args ...any) {
 	if s.Progress != nil {
 		s.Progress(fmt.Sprintf(format, args...))
 	}
-}
-
-// keepBase looks at the tree before the first action that may change it: a verifier that belay detected by
-// itself proves something only if it was red before.
-func (s *session) keepBase(ctx context.Context) (verify.Tree, error) {
-	s.progress("reading the tree before any change")
-	tree, err := s.Tree(ctx)
-	if err != nil {
-		return tree, fmt.Errorf("look at the tree: %w", err)
-	}
-	for _, v := range s.Verifiers {
-		if _, known := s.red[v.Name()]; v.Named() || known {
-			continue
-		}
-		if _, _, err := s.verify(ctx, v, true); err != nil {
-			return tree, err
-		}
-	}
-	return tree, ctx.Err() // the verifiers may have taken long: a person who left meanwhile wants no act
-}
-
-// verify runs one verifier and records its report and the tree that it saw.
-func (s *session) verify(ctx context.Context, v verify.Verifier, onBase bool) (verify.Report, verify.Tree, error) {
-	where := "the tree"
-	if onBase {
-		where = "the tree before any change"
-	}
-	s.progress("verifying %s: %s", where, v.Name())
-	tree, err := s.Tree(ctx)
-	if err != nil {
-		return verify.Report{}, tree, fmt.Errorf("look at the tree: %w", err)
-	}
-	report, err := v.Verify(ctx)
-	if err != nil {
-		return report, tree, fmt.Errorf("verifier %q: %w", v.Name(), err)
-	}
-	return report, tree, s.record(s.entry(journal.TypeVerify, journal.Verify{
-		Verifier: v.Name(), Named: v.Named(), Base: onBase, OK: report.OK, Exit: report.Exit, Summary: report.Summary,
-		Output: report.Output, LogHash: report.LogHash, Tree: tree.Digest, Sandbox: report.Sandbox, DurationMS: report.Duration.Milliseconds(),
-	}))
 }

@@ -28,7 +28,7 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 			if out, err := s.steps(ctx, []message.ToolCall{call}); out != nil || err != nil {
 				return out, err
 			}
-		case request.Permission.Verdict == effect.Allow && tool.Replay(request.Replay) == tool.Pure && s.runsAgain(request):
+		case request.Permission.Verdict == effect.Allow && tool.Replay(request.Replay) == tool.Pure && s.runsAgain(ctx, request):
 			t, _ := s.Tools.Lookup(request.Tool)
 			if err := s.run(ctx, []step{{call: call, tool: t, request: request}}); err != nil {
 				return nil, err
@@ -45,12 +45,12 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 }
 
 // runsAgain says whether a recorded call still plans and is still allowed as it was.
-func (s *session) runsAgain(request journal.ToolRequest) bool {
+func (s *session) runsAgain(ctx context.Context, request journal.ToolRequest) bool {
 	t, ok := s.Tools.Lookup(request.Tool)
 	if !ok || t.Spec().Signal != tool.NoSignal {
 		return false
 	}
-	again, err := s.prepare(message.ToolCall{ID: request.CallID, Name: request.Tool, Args: request.Args})
+	again, err := s.prepare(ctx, message.ToolCall{ID: request.CallID, Name: request.Tool, Args: request.Args})
 	return err == nil && again.why == nil && again.request.Class <= request.Class
 }
 

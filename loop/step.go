@@ -28,14 +28,16 @@ type step struct {
 // steps takes the calls of a reply in their order. Calls that only read run side by side; every other call
 // runs alone.
 func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome, error) {
+	var ahead *step // the next call, where it was looked at already
 	for i := 0; i < len(calls); {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
-		batch, err := s.batch(calls[i:])
+		batch, after, err := s.batch(ctx, calls[i:], ahead)
 		if err != nil {
 			return nil, err
 		}
+		ahead = after
 		i += len(batch)
 		first := batch[0]
 		switch {
@@ -51,27 +53,33 @@ func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome
 		if err != nil {
 			return nil, err
 		}
+		if out := s.halted(); out != nil {
+			return out, s.refuseAll(calls[i:], refusedCall)
+		}
 	}
 	return nil, nil
 }
 
-// batch prepares the first call and, where it only reads, those after it that only read too.
-func (s *session) batch(calls []message.ToolCall) ([]step, error) {
-	var batch []step
+// batch prepares the first call and, where it only reads, those after it that only read too. The call that ends the batch
+// comes back prepared: hooks see each call once.
+func (s *session) batch(ctx context.Context, calls []message.ToolCall, ahead *step) (batch []step, after *step, err error) {
 	for _, call := range calls {
-		next, err := s.prepare(call)
-		if err != nil {
-			return nil, err
+		next := ahead
+		if ahead = nil; next == nil {
+			made, err := s.prepare(ctx, call)
+			if err != nil {
+				return nil, nil, err
+			}
+			next = &made
 		}
 		if len(batch) > 0 && !next.parallel() {
-			break
+			return batch, next, nil
 		}
-		batch = append(batch, next)
-		if !next.parallel() {
-			break
+		if batch = append(batch, *next); !next.parallel() {
+			return batch, nil, nil
 		}
 	}
-	return batch, nil
+	return batch, nil, nil
 }
 
 // parallel says whether the call may run beside others of its kind.
@@ -79,20 +87,29 @@ func (st step) parallel() bool {
 	return st.why == nil && st.request.Class == effect.ClassRead && st.tool.Spec().Signal == tool.NoSignal
 }
 
-// prepare plans a call and has it judged. Nothing is done and nothing recorded.
-func (s *session) prepare(call message.ToolCall) (step, error) {
+// prepare plans a call, shows it to the hooks and has it judged. Nothing is done yet.
+func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, error) {
 	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args}}
 	t, plan, err := s.plan(call)
+	var ask string
+	if err == nil {
+		t, plan, ask, err = s.hookBefore(ctx, &st, t, plan)
+		call = st.call
+	}
 	var mistake *tool.Mistake
 	if errors.As(err, &mistake) {
 		st.why = &mistake.Failure
 		st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "plan", By: "harness", Reason: mistake.Failure.Message}
 		return st, nil
 	}
-	if err != nil {
+	if err != nil || st.why != nil {
+		st.request.Summary, st.request.Effects = plan.Summary, plan.Effects
 		return st, err
 	}
 	decision := s.Judge(policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects})
+	if ask != "" && decision.Verdict == effect.Allow {
+		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", ask
+	}
 	st.tool = t
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
@@ -172,6 +189,9 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	failpoint.Hit("step.after-run")
 	outcomes := make([]journal.Entry, len(batch))
 	for i, st := range batch {
+		if err := s.hookAfter(ctx, st, &results[i]); err != nil {
+			return err
+		}
 		var err error
 		if outcomes[i], err = s.outcome(st.call.ID, st.tool.Spec(), results[i]); err != nil {
 			return err

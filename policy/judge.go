@@ -62,13 +62,13 @@ func (s Situation) ruled(a Action, d Decision) Decision {
 		return d
 	}
 	for _, r := range s.Rules.Deny {
-		if r.about(a, s) {
+		if r.About(a, s) {
 			d.Verdict, d.Rule, d.Reason = effect.Deny, "deny: "+r.Text, sentence("a rule denies it", d.Class)+" "+advice(effect.ClassConfiguration)
 			return d
 		}
 	}
 	for _, r := range s.Rules.Ask {
-		if r.about(a, s) {
+		if r.About(a, s) {
 			d.Verdict, d.Rule, d.Reason = effect.Ask, "ask: "+r.Text, sentence("a rule asks about it", d.Class)
 			if s.Mode == Plan && d.Class > effect.ClassRead {
 				d.Verdict = effect.Deny

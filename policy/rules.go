@@ -249,8 +249,8 @@ func hostMatches(pattern, host string) bool {
 	return err == nil && ok
 }
 
-// about says that a rule that denies or asks is about an action.
-func (r Rule) about(a Action, s Situation) bool {
+// About says that a rule that denies or asks is about an action.
+func (r Rule) About(a Action, s Situation) bool {
 	if r.Spec == "" {
 		if r.names(a.Tool) {
 			return true
@@ -342,7 +342,7 @@ type ownClass struct {
 func (rs *Rules) classified(a Action, s Situation) (own ownClass) {
 	var args map[string]any
 	for _, c := range rs.Classify {
-		hit := c.Rule.Spec == "" && c.Rule.names(a.Tool) || c.Rule.Spec != "" && c.Rule.about(a, s)
+		hit := c.Rule.Spec == "" && c.Rule.names(a.Tool) || c.Rule.Spec != "" && c.Rule.About(a, s)
 		if !hit || own.known && !c.Tighten {
 			continue
 		}

@@ -26,6 +26,10 @@ type Report struct {
 	LogHash  string        `json:"log_hash"` // SHA-256 of Output, hex
 	Duration time.Duration `json:"-"`
 	Sandbox  string        `json:"sandbox"` // the isolation it ran in
+
+	Runner  string   `json:"runner,omitempty"`  // "go test", where the output is a known one
+	Tests   *Tests   `json:"tests,omitempty"`   // what it executed; nil where nobody can tell
+	Failure *Failure `json:"failure,omitempty"` // the first one, where the output says so
 }
 
 // Standing is how much a finished run may claim.
@@ -35,6 +39,7 @@ const (
 	Proved       Standing = "proved"        // a named verifier passed, or a detected one was red before and is green now
 	NoRegression Standing = "no regression" // a detected verifier was green before and after
 	Unverified   Standing = "unverified"    // nothing checked it
+	JudgedOnly   Standing = "judged"        // a model's opinion by a rubric, and nothing stronger
 )
 
 // Tree is what the files under verification were at one moment.

@@ -17,6 +17,7 @@ import (
 
 	"belay/harness"
 	"belay/internal/config"
+	"belay/internal/family"
 	"belay/internal/render"
 	"belay/journal"
 	"belay/loop"
@@ -37,6 +38,10 @@ type app struct {
 
 // Main runs one command line and returns the exit code of the process.
 func Main(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	if len(args) > 1 && args[0] == family.First { // an eval's agent, see family
+		fmt.Fprintln(stderr, "belay:", family.BeFirst(args[1:]))
+		return int(loop.ExitFault)
+	}
 	a := &app{in: stdin, out: stdout, err: stderr, run: harness.Run, resume: harness.Resume, home: harness.DefaultHome, environ: os.Environ(),
 		userDir: func() (string, error) { return config.UserDir(os.Getenv) }}
 	return a.main(ctx, args)

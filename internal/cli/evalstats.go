@@ -19,11 +19,11 @@ func (a *app) evalCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "eval",
 		Short:   "Measure how reliable an agent is",
-		Example: "  belay eval stats counts.json",
+		Example: "  belay eval check suites/starter\n  belay eval run suites/starter --model rehearsal:oracle\n  belay eval stats counts.json",
 		Args:    a.noSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.evalStatsCommand())
+	cmd.AddCommand(a.evalRunCommand(), a.evalCheckCommand(), a.evalStatsCommand())
 	return cmd
 }
 

@@ -65,6 +65,9 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if cfg.Known, err = a.known(); err != nil {
 				return err
 			}
+			if cfg.HookFiles, err = a.hookFiles(summarize(dir).Workspace); err != nil {
+				return err
+			}
 			return a.perform(cmd.Context(), cfg, f.outputFlags, func(ctx context.Context, cfg harness.Config) (harness.Result, error) {
 				result, err := a.resume(ctx, runID, cfg)
 				return result, damaged(err, runID)

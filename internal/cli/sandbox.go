@@ -153,7 +153,7 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error 
 	if f.json {
 		return errors.Join(a.json(sandboxReport{Exit: exit.Code, Signal: exit.Signal, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds(),
 			Stdout: out.String(), Stderr: diagnostics.String(), Truncated: out.cut || diagnostics.cut,
-			Denied: append([]string{}, exit.Denied...), Sandbox: string(level.Isolation)}), endWith(exit.Code))
+			Denied: append([]string{}, exit.Denied...), Limit: limitOf(exit), Sandbox: level.Name()}), endWith(exit.Code))
 	}
 	if exit.TimedOut {
 		fmt.Fprintf(a.err, "belay: ended after %s, as --timeout says\n", shortDuration(f.timeout))
@@ -162,6 +162,17 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error 
 		fmt.Fprintln(a.err, "belay: "+render.Clean(d))
 	}
 	return endWith(exit.Code)
+}
+
+// limitOf is the limit that ended a command, "" where none did.
+func limitOf(exit tool.Exit) string {
+	for _, d := range exit.Denied {
+		if rest, ok := strings.CutPrefix(d, "limit "); ok {
+			name, _, _ := strings.Cut(rest, ":")
+			return name
+		}
+	}
+	return ""
 }
 
 // endWith ends the process with a command's exit code.

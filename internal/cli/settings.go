@@ -58,7 +58,10 @@ func (a *app) configure(f *runFlags, given func(string) bool) (harness.Config, e
 	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds = s.Model, s.Mode, s.Verify, s.Bounds
 	cfg.Roles = harness.Roles{Light: s.Light, Judge: s.Judge, Fallback: s.Fallback}
 	cfg.Only, cfg.Protect, cfg.KeyFiles = s.Tools, s.Protect, s.KeyFiles
-	cfg.Known, err = a.known()
+	if cfg.Known, err = a.known(); err != nil {
+		return cfg, err
+	}
+	cfg.HookFiles, err = a.hookFiles(cfg.Workspace)
 	return cfg, err
 }
 

@@ -19,6 +19,9 @@ import (
 // Folder is where a project keeps its files for belay.
 const Folder = ".belay"
 
+// Others are files outside of Folder that say what is run: other agents' settings may name hooks.
+var Others = []string{"../.claude/settings.json", "../.claude/settings.local.json"}
+
 // What a project's folder may hold to be trusted as a whole.
 const (
 	maxProjectFiles = 1000
@@ -28,7 +31,7 @@ const (
 // ProjectFiles are a project's own files for belay, read once: what is trusted is what is used.
 type ProjectFiles struct {
 	Workspace string            // absolute, symlinks resolved
-	Files     map[string][]byte // by path below .belay, with slashes
+	Files     map[string][]byte // by path below .belay, with slashes; those of Others begin with ../
 	Odd       string            // why these files cannot be trusted, "" where they can
 }
 
@@ -42,6 +45,12 @@ func ReadProject(workspace string) (ProjectFiles, error) {
 	}
 	if err != nil {
 		return p, fmt.Errorf("find the project: %w", err)
+	}
+	if info, err := os.Stat(p.Workspace); err != nil || !info.IsDir() {
+		return p, nil // it is no project; who works in it says so
+	}
+	if err := p.readOthers(); err != nil {
+		return p, err
 	}
 	dir := filepath.Join(p.Workspace, Folder)
 	info, err := os.Lstat(dir)
@@ -62,8 +71,39 @@ func ReadProject(workspace string) (ProjectFiles, error) {
 	if err := p.readConfig(root, dir); err != nil {
 		return p, err
 	}
-	p.Odd = p.readAll(root)
+	if odd := p.readAll(root); odd != "" {
+		p.Odd = odd
+	}
 	return p, nil
+}
+
+// readOthers reads the files of Others that are there. One that is no ordinary file makes the project Odd.
+func (p *ProjectFiles) readOthers() error {
+	root, err := os.OpenRoot(p.Workspace)
+	if err != nil {
+		return fmt.Errorf("find the project: %w", err)
+	}
+	defer root.Close()
+	for _, name := range Others {
+		file := path.Join(Folder, name)
+		info, err := root.Lstat(filepath.FromSlash(file))
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		var data []byte
+		switch {
+		case err == nil && !info.Mode().IsRegular():
+			err = fmt.Errorf("it is a %s, whose content may change unseen", kindOf(info.Mode()))
+		case err == nil:
+			data, err = smallfile.Read(root, filepath.FromSlash(file), maxFile)
+		}
+		if err != nil {
+			p.Odd = fmt.Sprintf("its %s cannot be trusted: %v", file, cause(err))
+			continue
+		}
+		p.Files[name] = data
+	}
+	return nil
 }
 
 // readConfig reads the one file that must be readable where it exists.

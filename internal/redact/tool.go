@@ -60,8 +60,27 @@ func (r *Redactor) Verifier(v verify.Verifier) verify.Verifier { return verifier
 
 func (v verifier) Name() string { return v.r.Text(v.Verifier.Name()) }
 
+func (v verifier) Level() verify.Level { return verify.LevelOf(v.Verifier) }
+
+func (v verifier) Counts() bool { return verify.Counts(v.Verifier) }
+
 func (v verifier) Verify(ctx context.Context) (verify.Report, error) {
-	report, err := v.Verifier.Verify(ctx)
+	return v.hide(v.Verifier.Verify(ctx))
+}
+
+func (v verifier) VerifyOver(ctx context.Context, over verify.Over) (verify.Report, error) {
+	o, ok := v.Verifier.(verify.Overlaid)
+	if !ok {
+		return verify.Report{}, errors.ErrUnsupported
+	}
+	return v.hide(o.VerifyOver(ctx, over))
+}
+
+func (v verifier) hide(report verify.Report, err error) (verify.Report, error) {
+	if f := report.Failure; f != nil {
+		hidden := verify.Failure{Test: v.r.Text(f.Test), File: v.r.Text(f.File), Line: f.Line, Message: v.r.Text(f.Message), Expected: v.r.Text(f.Expected), Got: v.r.Text(f.Got)}
+		report.Failure = &hidden
+	}
 	report.Verifier, report.Summary = v.r.Text(report.Verifier), v.r.Text(report.Summary)
 	if hidden := v.r.Text(report.Output); hidden != report.Output {
 		sum := sha256.Sum256([]byte(hidden))

@@ -58,6 +58,8 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, t.guard)
 	case journal.TypeDegraded:
 		return decoded(e, func(p journal.Degraded) []string { return Degraded(t.screen, p) })
+	case journal.TypeHook:
+		return decoded(e, t.hook)
 	case journal.TypeSessionEnd:
 		return decoded(e, t.ended)
 	case journal.TypeFork:
@@ -251,6 +253,31 @@ func amount(bound string, v float64) string {
 		return Count(int64(v))
 	}
 	return fmt.Sprintf("%g", v)
+}
+
+// hook is told where it decided something, failed or was slow; with full, always.
+func (t *teller) hook(p journal.Hook) []string {
+	mark := t.screen.paint(dim, "·")
+	switch {
+	case p.Verdict == "deny", p.Verdict == "ask":
+		mark = t.screen.paint(yellow, "⚑")
+	case p.Verdict == "failed":
+		mark = t.screen.paint(red, "!")
+	case !t.full && !p.Slow && !p.Rewrote:
+		return nil
+	}
+	line := "  " + mark + " hook " + p.Event + " `" + Cut(Line(p.Command), 60) + "` "
+	if p.Verdict != "" {
+		line += Line(p.Verdict) + " "
+	}
+	if p.Rewrote {
+		line += "rewrote the call "
+	}
+	line += t.screen.paint(dim, "· "+millis(p.DurationMS))
+	if p.Reason != "" {
+		line += ": " + Line(p.Reason)
+	}
+	return []string{line}
 }
 
 // Degraded is what a person is told about a weaker mode: loudly.

@@ -5,7 +5,6 @@ package sandbox
 import (
 	"errors"
 	"fmt"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -14,63 +13,98 @@ import (
 	"belay/effect"
 )
 
-// watch looks which protected paths do not exist and which are symbolic links: neither can be mounted over. The
-// function that it gives moves those that a command has made or replaced out of the workspace, puts links
-// back, and says so.
-func (s *Sandbox) watch(access effect.Access) func() ([]string, error) {
+// watch looks at what cannot be mounted over: protected paths that do not exist or are symbolic links, and repositories
+// that are yet to be made. The function that it gives moves those that a command has made or replaced out of the
+// workspace, puts links back, and says so.
+func (s *Sandbox) watch(access effect.Access, before found) func() ([]string, error) {
 	if access != effect.ReadWrite {
 		return func() ([]string, error) { return nil, nil }
 	}
-	var absent []string
-	for _, rel := range append(append([]string{}, unborn...), s.cfg.Protect...) {
-		if _, err := os.Lstat(filepath.Join(s.workspace, rel)); errors.Is(err, fs.ErrNotExist) {
-			absent = append(absent, rel)
-		}
+	known := map[string]bool{}
+	for _, rel := range before.protected {
+		known[rel] = true
 	}
-	ran := s.gitRuns()
-	links := map[string]string{}
-	for _, rel := range append(s.readOnlyPaths(), ".git") {
-		if target, err := os.Readlink(filepath.Join(s.workspace, rel)); err == nil {
-			links[rel] = target
-		}
-	}
+	unseen := !exists(filepath.Join(s.workspace, ".belay"))
+	ran := s.gitRuns(before)
+	links := s.links(before)
+	outside := s.repositoryTraps()
 	return func() (taken []string, err error) {
-		for rel, target := range links {
+		for _, rel := range slices.Sorted(maps.Keys(links)) {
 			path := filepath.Join(s.workspace, rel)
-			if now, lerr := os.Readlink(path); lerr == nil && now == target {
+			if now, lerr := os.Readlink(path); lerr == nil && now == links[rel] {
 				continue
 			}
-			if rerr := s.restoreLink(rel, target); rerr != nil {
+			if rerr := s.restoreLink(rel, links[rel]); rerr != nil {
 				err = errors.Join(err, fmt.Errorf("putting back the link %s, which a command must not change: %w", path, rerr))
 				continue
 			}
 			taken = append(taken, fmt.Sprintf("write %s: it is protected and was put back after the command", path))
 		}
-		for _, rel := range absent {
+		after := s.look()
+		take := func(rel, why string) {
 			path := filepath.Join(s.workspace, rel)
-			if _, lerr := os.Lstat(path); lerr != nil {
-				continue
+			if !exists(path) {
+				return // with a directory above it
 			}
 			if qerr := s.quarantine(rel); qerr != nil {
 				err = errors.Join(err, fmt.Errorf("taking away %s, which a command must not make: %w", path, qerr))
-				continue
+				return
 			}
-			taken = append(taken, fmt.Sprintf("write %s: it is protected and was taken away after the command", path))
+			taken = append(taken, fmt.Sprintf("write %s: %s and was taken away after the command", path, why))
 		}
-		runs := s.gitRuns()
+		if unseen && exists(filepath.Join(s.workspace, ".belay")) {
+			take(".belay", "it is protected")
+		}
+		slices.Sort(after.protected)
+		for _, rel := range after.protected {
+			// What belongs to a new repository is judged by what it says.
+			if !known[rel] && !s.ofRepository(rel, after) {
+				take(rel, "it is protected")
+			}
+		}
+		runs := s.gitRuns(after)
 		for _, rel := range slices.Sorted(maps.Keys(runs)) {
-			if before, ok := ran[rel]; ok && before == runs[rel] {
-				continue
+			if before, ok := ran[rel]; !ok || before != runs[rel] {
+				take(rel, "git would run programs outside with it, so that it is not kept")
 			}
-			path := filepath.Join(s.workspace, rel)
-			if qerr := s.quarantine(rel); qerr != nil {
-				err = errors.Join(err, fmt.Errorf("taking away %s, with which git runs programs outside: %w", path, qerr))
-				continue
-			}
-			taken = append(taken, fmt.Sprintf("write %s: git would run programs outside with it, so that it was taken away after the command", path))
 		}
+		for _, path := range s.repositoryTraps() {
+			if !slices.Contains(outside, path) {
+				err = errors.Join(err, os.RemoveAll(path))
+				taken = append(taken, fmt.Sprintf("write %s: it is protected and was removed after the command", path))
+			}
+		}
+		s.survey.keep(before, after)
 		return taken, err
 	}
+}
+
+// ofRepository says whether a path is one of gitNames in a repository, or a file called .git.
+func (s *Sandbox) ofRepository(rel string, f found) bool {
+	return filepath.Base(rel) == ".git" || slices.Contains(gitNames, filepath.Base(rel)) && slices.Contains(f.repositories, relDir(rel)) ||
+		filepath.Base(filepath.Dir(rel)) == ".git" && slices.Contains(f.pointers, filepath.Dir(rel))
+}
+
+// relDir is the directory of a path relative to the workspace; "" is the workspace.
+func relDir(rel string) string {
+	if dir := filepath.Dir(rel); dir != "." {
+		return dir
+	}
+	return ""
+}
+
+// links are the symbolic links on the way to protected paths, and where they lead.
+func (s *Sandbox) links(f found) map[string]string {
+	links, looked := map[string]string{}, map[string]bool{}
+	for _, rel := range append(slices.Clone(f.protected), f.pointers...) {
+		for ; rel != "." && !looked[rel]; rel = filepath.Dir(rel) {
+			looked[rel] = true
+			if target, err := os.Readlink(filepath.Join(s.workspace, rel)); err == nil {
+				links[rel] = target
+			}
+		}
+	}
+	return links
 }
 
 func (s *Sandbox) restoreLink(rel, target string) error {

@@ -78,7 +78,16 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
 	defer cleanup()
-	view, err := e.s.view(e.grant.Workspace, from)
+	var before found
+	if e.grant.Workspace != effect.NoAccess && e.grant.Workspace != "" {
+		if e.grant.Workspace == effect.ReadWrite {
+			if err := e.s.precreate(); err != nil {
+				return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
+			}
+		}
+		before = e.s.look()
+	}
+	view, err := e.s.view(e.grant.Workspace, from, before)
 	if err != nil {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
@@ -91,18 +100,19 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 	if e.cache != agentCache {
 		cache = append(cache, e.s.trustedPath().links...)
 	}
-	limits := e.s.effective(cmd.Limits)
-	room := &room{
-		program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits.rlimits(false),
-			Landlock: e.s.landlock(e.grant.Workspace), Filter: e.s.filter()},
-		base: e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
-	}
-	watch := e.s.watch(e.grant.Workspace)
+	watch := e.s.watch(e.grant.Workspace, before)
 	h, err := e.helper()
 	var exit tool.Exit
 	if err == nil {
+		limits := e.s.effective(cmd.Limits)
+		m := h.meter(limits, e.s.workspace)
+		room := &room{
+			program: helper.Program{SetIDs: e.s.level.ids == allIDs, UID: uint32(uid), GID: uint32(gid), Limits: limits.rlimits(m.grouped["memory"]),
+				Landlock: e.s.landlock(e.grant.Workspace), Filter: e.s.filter()},
+			base: e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
+		}
 		cmd.Env = e.s.environ(e.cache, cmd.Env)
-		exit, err = h.exec(ctx, room, cmd)
+		exit, err = h.exec(ctx, room, cmd, m)
 		if e.cache == agentCache {
 			e.s.helpers.put(h, e.ahead(room))
 		} else {
@@ -113,6 +123,7 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 			exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL.String()
 			exit.Denied = append(exit.Denied, "kill 1: the sandbox ended in the middle of this command: the command killed the sandbox's first process, or the kernel did for want of memory")
 		}
+		exit.Denied = append(exit.Denied, m.signs(exit)...)
 	}
 	release()
 	if err != nil {
@@ -130,15 +141,15 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 // of the agent might have done to a helper must not decide what is proven.
 func (e *env) helper() (*standing, error) {
 	if e.cache != agentCache {
-		return startHelper(e.s.level.ids)
+		return startHelper(e.s.level)
 	}
-	return e.s.helpers.take(e.s.level.ids)
+	return e.s.helpers.take(e.s.level)
 }
 
 // source is where the workspace is shown from: a copy when a view to be thrown away cannot be an overlay.
 func (e *env) source() (from string, cleanup func(), err error) {
 	s := e.s
-	if e.grant.Workspace != effect.Discard || s.level.Overlay {
+	if e.grant.Workspace != effect.Discard || s.level.Overlay && e.prepare == nil {
 		return s.workspace, func() {}, nil
 	}
 	if within(s.home, s.workspace) {
@@ -152,6 +163,12 @@ func (e *env) source() (from string, cleanup func(), err error) {
 	if err := copyTree(s.workspace, copied); err != nil {
 		cleanup()
 		return "", nil, fmt.Errorf("copying the workspace: %w", err)
+	}
+	if e.prepare != nil {
+		if err := e.prepare(copied); err != nil {
+			cleanup()
+			return "", nil, fmt.Errorf("preparing the copy of the workspace: %w", err)
+		}
 	}
 	return copied, cleanup, nil
 }

@@ -1,4 +1,4 @@
-//go:build !linux || !(amd64 || arm64)
+//go:build !darwin && (!linux || !(amd64 || arm64))
 
 package sandbox
 
@@ -20,17 +20,3 @@ func (e *env) call(_ context.Context, cmd Call) (tool.Exit, error) {
 	}
 	return tool.Exit{}, denied("exec", cmd.Argv[0], "this run is read-only, as there is no sandbox: "+e.s.level.Reason)
 }
-
-// placeable finds nothing wrong: nothing is placed.
-func placeable(string) error { return nil }
-
-// helpers are none: there is no sandbox to wait in.
-type helpers struct{}
-
-func (*helpers) close() {}
-
-// standardLibrary is none: there is no build cache that verifiers share.
-type standardLibrary struct{}
-
-// trustedPath is none: nothing is run.
-type trustedPath struct{}

@@ -21,6 +21,8 @@ type env struct {
 	grant effect.Grant
 	dir   string
 	cache cacheKind
+	// prepare changes the copy of the workspace that a command then gets; nil needs no copy.
+	prepare func(root string) error
 }
 
 func (e *env) Place() tool.Place {
@@ -308,16 +310,44 @@ func (e *env) writable(op, path string, keep bool) (place, error) {
 	case p.rel == ".":
 		return place{}, denied(op, path, "this is the workspace itself")
 	}
-	if held, ok := covered(p.rel, e.s.readOnlyPaths()); ok {
+	if held, ok := e.s.guards(p.rel); ok {
 		return place{}, denied(op, path, held+" is protected")
 	}
 	return p, nil
+}
+
+// gitTrap says why a file would complete a repository in which git runs programs. Git takes any directory that looks
+// like a repository's for one.
+func (s *Sandbox) gitTrap(rel string, data []byte) string {
+	dir, base := filepath.Split(filepath.Join(s.workspace, rel))
+	config := string(data)
+	switch base {
+	case "config", "config.worktree":
+		if !exists(filepath.Join(dir, "HEAD")) {
+			return ""
+		}
+	case "HEAD", "commondir":
+		content, err := os.ReadFile(filepath.Join(dir, "config"))
+		if err != nil {
+			return ""
+		}
+		config = string(content)
+	default:
+		return ""
+	}
+	if lines := runsPrograms(config); len(lines) > 0 {
+		return "git would take this directory for a repository, and run programs as `" + lines[0] + "` says"
+	}
+	return ""
 }
 
 func (e *env) WriteFile(path string, data []byte) error {
 	p, err := e.writable("write", path, false)
 	if err != nil {
 		return err
+	}
+	if why := e.s.gitTrap(p.rel, data); why != "" {
+		return denied("write", path, why)
 	}
 	if err := e.write(p, data); err != nil {
 		return fmt.Errorf("write %s: %w", path, bare(err))
@@ -399,8 +429,8 @@ func (e *env) Remove(path string) error {
 	if err != nil {
 		return err
 	}
-	for _, held := range e.s.readOnlyPaths() {
-		if within(held, p.rel) {
+	for _, held := range e.s.rules.top {
+		if held := filepath.FromSlash(held); within(held, p.rel) {
 			if _, err := os.Lstat(filepath.Join(e.s.workspace, held)); err == nil {
 				return denied("remove", path, "it holds "+held+", which is protected")
 			}

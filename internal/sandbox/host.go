@@ -19,8 +19,11 @@ type host struct {
 	modCache string            // Go's module cache, "" where there is none
 	goCache  string            // Go's build cache, "" where there is none
 	env      map[string]string // what is passed on from the environment
-	gitName  string
-	gitEmail string
+	// repository is where the workspace's repository lies when that is elsewhere, and the parts of it that commands may write.
+	repository      string
+	repositoryParts []string
+	gitName         string
+	gitEmail        string
 }
 
 // system are the directories that every command sees. They may hold programs, never secrets.
@@ -135,8 +138,10 @@ func discover(environ []string, userHome, workspace, home string) host {
 		!within(workspace, real) && !within(real, home) && !within(home, real) {
 		h.goCache = real
 	}
-	if repository := worktreeRepository(workspace); repository != "" {
-		add(repository)
+	if repository, own := worktreeRepository(workspace); repository != "" && add(repository) {
+		h.repository, h.repositoryParts = repository, []string{"objects", "refs", "logs", own}
+	} else if repository := linkedRepository(workspace); repository != "" && add(repository) {
+		h.repository, h.repositoryParts = repository, []string{"."}
 	}
 	h.readable = outermost(roots)
 	for _, root := range h.readable {
@@ -187,7 +192,7 @@ func passes(path, dir string) bool {
 
 // worktreeRepository is the repository that a linked git worktree belongs to, "" where the workspace is none. The
 // file .git is the workspace's and could name anything; so what it names must name it in turn.
-func worktreeRepository(workspace string) string {
+func worktreeRepository(workspace string) (repository, own string) {
 	read := func(path string) string {
 		info, err := os.Lstat(path)
 		if err != nil || !info.Mode().IsRegular() || info.Size() > 4096 {
@@ -202,27 +207,46 @@ func worktreeRepository(workspace string) string {
 	link := filepath.Join(workspace, ".git")
 	dir, ok := strings.CutPrefix(read(link), "gitdir: ")
 	if !ok {
-		return ""
+		return "", ""
 	}
 	if !filepath.IsAbs(dir) {
 		dir = filepath.Join(workspace, dir)
 	}
 	dir, err := resolveDir(dir)
 	if err != nil {
-		return ""
+		return "", ""
 	}
 	back := read(filepath.Join(dir, "gitdir"))
 	if back != "" && !filepath.IsAbs(back) {
 		back = filepath.Join(dir, back)
 	}
 	if real, err := filepath.EvalSymlinks(back); err != nil || real != link {
-		return ""
+		return "", ""
 	}
 	common := filepath.Dir(filepath.Dir(dir))
 	if filepath.Base(filepath.Dir(dir)) != "worktrees" || !exists(filepath.Join(common, "objects")) {
+		return "", ""
+	}
+	return common, filepath.Join("worktrees", filepath.Base(dir))
+}
+
+// linkedRepository is the repository that the link .git in the workspace names, "" where it is none or lies inside. No
+// command can leave such a link behind, nor change it.
+func linkedRepository(workspace string) string {
+	link := filepath.Join(workspace, ".git")
+	if info, err := os.Lstat(link); err != nil || info.Mode().Type() != os.ModeSymlink {
 		return ""
 	}
-	return common
+	dir, err := resolveDir(link)
+	if err != nil || within(dir, workspace) {
+		return ""
+	}
+	for _, name := range []string{"HEAD", "objects", "refs"} {
+		if !exists(filepath.Join(dir, name)) {
+			return ""
+		}
+	}
+	return dir
 }
 
 // showable says whether a directory is a toolchain's rather than a person's: a home, or anything that holds

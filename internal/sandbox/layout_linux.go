@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -186,7 +187,7 @@ func (s *Sandbox) gitConfig() string {
 }
 
 // view is how the workspace is shown for one access. from is where it is read from: the workspace, or a copy.
-func (s *Sandbox) view(access effect.Access, from string) ([]helper.Step, error) {
+func (s *Sandbox) view(access effect.Access, from string, f found) ([]helper.Step, error) {
 	ws := s.workspace
 	var steps []helper.Step
 	switch access {
@@ -220,10 +221,7 @@ func (s *Sandbox) view(access effect.Access, from string) ([]helper.Step, error)
 		}
 	}
 	if access == effect.ReadWrite {
-		if err := s.precreate(); err != nil {
-			return nil, err
-		}
-		held := s.held()
+		held := s.held(f)
 		for _, path := range held {
 			pinParents(path)
 		}
@@ -234,7 +232,13 @@ func (s *Sandbox) view(access effect.Access, from string) ([]helper.Step, error)
 			steps = append(steps, helper.Step{Code: helper.Pin, Flags: helper.ReadOnly, A: path})
 		}
 	}
+	for _, path := range slices.Sorted(maps.Keys(f.special)) {
+		if !s.survey.made(f.special[path]) {
+			steps = append(steps, helper.Step{Code: helper.Mask, Flags: helper.Optional, A: filepath.Join(ws, path)})
+		}
+	}
 	steps = append(steps, s.grantSteps(true)...)
+	steps = append(steps, s.repositorySteps(access)...)
 	for _, name := range hidden {
 		path := filepath.Join(ws, name)
 		info, err := os.Lstat(path)
@@ -252,17 +256,15 @@ func (s *Sandbox) view(access effect.Access, from string) ([]helper.Step, error)
 }
 
 // held are the protected paths that exist, absolute and without symbolic links, those above others first.
-func (s *Sandbox) held() []string {
-	paths := s.readOnlyPaths()
-	if info, err := os.Lstat(filepath.Join(s.workspace, ".git")); err == nil && info.Mode().IsRegular() {
-		paths = append(paths, ".git") // says where the repository is
-	}
+func (s *Sandbox) held(f found) []string {
 	var held []string
-	for _, rel := range paths {
+	seen := map[string]bool{}
+	for _, rel := range f.protected {
 		real, err := filepath.EvalSymlinks(filepath.Join(s.workspace, rel))
-		if err != nil || !within(real, s.workspace) || real == s.workspace || slices.Contains(held, real) {
+		if err != nil || !within(real, s.workspace) || real == s.workspace || seen[real] {
 			continue
 		}
+		seen[real] = true
 		held = append(held, real)
 	}
 	slices.Sort(held)

@@ -7,8 +7,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -52,6 +54,7 @@ func probe(ctx context.Context) Level {
 			err = try(ctx, level, program)
 		}
 		if err == nil {
+			level.Groups = slices.Sorted(maps.Keys(hierarchies()))
 			level.describe()
 			return level
 		}
@@ -72,14 +75,14 @@ func try(ctx context.Context, level Level, program string) error {
 		steps = append(steps, helper.Step{Code: helper.Overlay, A: "/usr", B: "/overlay"})
 	}
 	var out bytes.Buffer
-	h, err := startHelper(level.ids)
+	h, err := startHelper(level)
 	if err != nil {
 		return err
 	}
 	defer h.end()
 	exit, err := h.exec(ctx, &room{base: s.base(), own: steps, program: helper.Program{
 		SetIDs: level.ids == allIDs, UID: uint32(s.uid), GID: uint32(s.gid), Limits: s.effective(Limits{}).rlimits(false), Landlock: s.landlock(effect.NoAccess), Filter: s.filter(),
-	}}, Call{Command: tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out}})
+	}}, Call{Command: tool.Command{Argv: []string{program}, Env: []string{"PATH=/usr/bin:/bin"}, Dir: "/", Output: &out}}, nil)
 	if err != nil {
 		return err
 	}
@@ -97,14 +100,22 @@ func (l *Level) describe() {
 	if l.ids == allIDs {
 		l.Holds = append(l.Holds, "run as the workspace's owner")
 	}
-	l.Lacks = []string{"memory, CPU time and total disk"}
+	l.Lacks = nil
+	for _, c := range []struct{ name, what string }{{"memory", "memory"}, {"pids", "the number of processes"}} {
+		switch {
+		case slices.Contains(l.Groups, c.name):
+			l.Holds = append(l.Holds, c.what+" of a whole call, by a cgroup")
+		case c.name == "pids" && os.Geteuid() != 0:
+			l.Holds = append(l.Holds, "the number of processes, by user")
+		default:
+			l.Lacks = append(l.Lacks, c.what+" of a whole call: there is no cgroup for it, so it is looked at every "+betweenLook.String())
+		}
+	}
+	l.Lacks = append(l.Lacks, "processor time, what is written to disks and files made in all: they are looked at every "+betweenLook.String())
 	if l.Landlock {
 		l.Holds = append(l.Holds, fmt.Sprintf("Landlock (version %d) as a second layer over files", landlockVersion()))
 	} else {
 		l.Lacks = append(l.Lacks, "no Landlock as a second layer: this kernel has none or forbids it")
-	}
-	if os.Geteuid() == 0 {
-		l.Lacks = append(l.Lacks, "number of processes where root owns the workspace")
 	}
 	if !l.Overlay {
 		l.Lacks = append(l.Lacks, "no overlay: throw-away views are copies, build caches start cold, and verifiers compile everything each time")

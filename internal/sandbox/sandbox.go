@@ -23,6 +23,8 @@ type Isolation string
 const (
 	// Namespaces is a new root, user, process, network and host name space for every command.
 	Namespaces Isolation = "namespaces"
+	// Seatbelt is a profile of macOS's sandbox.
+	Seatbelt Isolation = "seatbelt"
 	// None is no boundary: commands are refused and files can only be read.
 	None Isolation = "none"
 )
@@ -36,6 +38,8 @@ type Level struct {
 	Landlock  bool     // the kernel holds a second time what the mounts hold
 	Overlay   bool     // throw-away views and warm caches need no copy
 
+	Groups []string // the cgroup controllers that limit calls: "memory", "pids"
+
 	ids ids
 }
 
@@ -46,6 +50,23 @@ const (
 	ownID  ids = iota // one's own id only
 	allIDs            // all ids, so that a command can be the workspace's owner
 )
+
+// Name says in two words how much was obtained: "full", or what is missing.
+func (l Level) Name() string {
+	switch {
+	case l.Isolation == None:
+		return "none"
+	case l.Isolation == Seatbelt:
+		return "seatbelt"
+	case !l.Landlock && len(l.Groups) < 2:
+		return "no landlock, no cgroup"
+	case !l.Landlock:
+		return "no landlock"
+	case len(l.Groups) < 2:
+		return "no cgroup"
+	}
+	return "full"
+}
 
 func (l Level) String() string {
 	if l.Isolation == None {
@@ -80,7 +101,7 @@ type Config struct {
 	Workspace string   // the directory that commands may see, and change when granted
 	Home      string   // belay's private state directory: holds the caches, invisible inside
 	Environ   []string // the host's environment, to find toolchains with; nil is os.Environ()
-	Protect   []string // paths relative to Workspace that stay read-only in every view, besides the built-in ones
+	Protect   []string // paths and globs relative to Workspace that stay read-only in every view, besides the built-in ones
 	Read      []string // further directories and files that commands and file tools may read
 	Write     []string // further directories that commands may write, where they may write to the workspace or Config says so
 	Limits    Limits   // of every call
@@ -109,6 +130,8 @@ type Sandbox struct {
 	cfg       Config
 	uid, gid  int // owner of the workspace, where the system knows owners; otherwise -1
 
+	rules       rules
+	survey      survey
 	read, write []string // granted beside the workspace: absolute, symlinks resolved
 
 	std         standardLibrary
@@ -152,15 +175,13 @@ func New(cfg Config) (*Sandbox, error) {
 	if ws == home {
 		return nil, fmt.Errorf("sandbox: workspace and state directory are both %s: set BELAY_HOME to another one", ws)
 	}
-	for _, p := range cfg.Protect {
-		if !filepath.IsLocal(p) {
-			return nil, fmt.Errorf("sandbox: protected path %q is not inside the workspace", p)
-		}
-	}
 	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{}}
 	s.userHome = lookup(cfg.Environ, "HOME")
 	if s.userHome == "" {
 		s.userHome, _ = os.UserHomeDir()
+	}
+	if s.rules, err = newRules(cfg.Protect, within(s.realHome(), ws)); err != nil {
+		return nil, fmt.Errorf("sandbox: %w", err)
 	}
 	info, err := os.Stat(ws)
 	if err != nil {
@@ -193,6 +214,14 @@ func (s *Sandbox) VerifierEnv(grant effect.Grant, dir string) tool.Env {
 	return s.env(grant, dir, verifyCache)
 }
 
+// VerifierEnvOf is VerifierEnv over a copy of the workspace that is thrown away with each command, after prepare has
+// changed it: root is the copy's place outside. The copy is the agent's: what prepare writes must not follow its links.
+func (s *Sandbox) VerifierEnvOf(dir string, prepare func(root string) error) tool.Env {
+	e := s.env(effect.Grant{Workspace: effect.Discard}, dir, verifyCache)
+	e.prepare = prepare
+	return e
+}
+
 // cacheKind says whose commands use a build cache.
 type cacheKind string
 
@@ -213,6 +242,14 @@ func (s *Sandbox) env(grant effect.Grant, dir string, cache cacheKind) *env {
 func (s *Sandbox) cacheDir(kind cacheKind) string {
 	sum := sha256.Sum256([]byte(s.workspace))
 	return filepath.Join(s.home, "cache", hex.EncodeToString(sum[:8]), string(kind))
+}
+
+// realHome is the person's home without symbolic links.
+func (s *Sandbox) realHome() string {
+	if real, err := filepath.EvalSymlinks(s.userHome); s.userHome != "" && err == nil {
+		return real
+	}
+	return "/nonexistent"
 }
 
 func resolveDir(path string) (string, error) {

@@ -4,6 +4,7 @@ package sandbox
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -64,23 +65,33 @@ type standing struct {
 	process *os.Process
 	control *os.File
 	gone    chan struct{} // closed when it and everything in it has ended
+	group   *group        // limits it and all of its commands
+	entered chan struct{} // closed when group is there
 	based   bool          // it knows what every command sees
 	ready   string        // the key of the room that it has made ahead
 }
 
 // startHelper starts one. It dies with the thread that starts it, so that thread waits for it and does
 // nothing else.
-func startHelper(how ids) (*standing, error) {
-	h := &standing{gone: make(chan struct{})}
+func startHelper(level Level) (*standing, error) {
+	h := &standing{gone: make(chan struct{}), entered: make(chan struct{})}
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread()
-		err := h.start(how)
+		err := h.start(level.ids)
 		started <- err
-		if err == nil {
-			h.process.Wait()
-			close(h.gone)
+		if err != nil {
+			close(h.entered)
+			return
 		}
+		go func() {
+			h.group = newGroup(h.process.Pid, level.Groups) // takes longer than to start a program
+			close(h.entered)
+		}()
+		h.process.Wait()
+		<-h.entered
+		h.group.remove()
+		close(h.gone)
 	}()
 	return h, <-started
 }
@@ -141,7 +152,7 @@ func (h *standing) prepare(r *room) error {
 
 // exec runs a command in the room, which was made ahead or is made now, and waits until every process of it
 // is gone. Afterwards the helper is gone too if it is not fit for another one.
-func (h *standing) exec(ctx context.Context, r *room, cmd Call) (tool.Exit, error) {
+func (h *standing) exec(ctx context.Context, r *room, cmd Call, m *meter) (tool.Exit, error) {
 	began := time.Now()
 	with := *r
 	with.program.Argv, with.program.Env, with.program.Dir = cmd.Argv, cmd.Env, cmd.Dir
@@ -161,13 +172,23 @@ func (h *standing) exec(ctx context.Context, r *room, cmd Call) (tool.Exit, erro
 		t := time.AfterFunc(cmd.Timeout, func() { ended.end(h, timedOut) })
 		defer t.Stop()
 	}
+	beyond := ""
+	if m != nil {
+		m.start(func(what string) { beyond = what; ended.end(h, limited) })
+	}
 	err = h.send(message, streams)
 	streams.close()
 	var status []byte
-	if err == nil {
-		status, err = h.receive()
+	for err == nil {
+		if status, err = h.receive(); m == nil || len(status) != 9 || status[0] != helper.Wrote {
+			break
+		}
+		m.orphans.Add(512 * int64(binary.LittleEndian.Uint64(status[1:])))
 	}
 	how := ended.get()
+	if m != nil {
+		m.end()
+	}
 	if err != nil || how != byItself || len(status) == 0 || status[0] != helper.Ended {
 		h.process.Kill()
 		<-h.gone
@@ -178,6 +199,10 @@ func (h *standing) exec(ctx context.Context, r *room, cmd Call) (tool.Exit, erro
 	outErr := <-streams.written
 	exit := tool.Exit{Duration: time.Since(began)}
 	switch {
+	case how == limited:
+		exit.Code, exit.Signal = 128+int(syscall.SIGKILL), syscall.SIGKILL.String()
+		exit.Denied = append(exit.Denied, beyond)
+		return exit, outErr
 	case len(status) == 5 && status[0] == helper.Ended:
 		ws := syscall.WaitStatus(uint32(status[1]) | uint32(status[2])<<8 | uint32(status[3])<<16 | uint32(status[4])<<24)
 		exit.Code = ws.ExitStatus()
@@ -236,6 +261,7 @@ const (
 	byItself ending = iota
 	cancelled
 	timedOut
+	limited // the call used more than it may
 )
 
 // endings remembers what ended a command first.
@@ -275,7 +301,7 @@ type helpers struct {
 // maxIdle is how many helpers wait at most: commands that run side by side are few.
 const maxIdle = 2
 
-func (p *helpers) take(how ids) (*standing, error) {
+func (p *helpers) take(level Level) (*standing, error) {
 	p.mu.Lock()
 	for n := len(p.idle); n > 0; n = len(p.idle) {
 		h := p.idle[n-1]
@@ -290,7 +316,7 @@ func (p *helpers) take(how ids) (*standing, error) {
 		return h, nil
 	}
 	p.mu.Unlock()
-	return startHelper(how)
+	return startHelper(level)
 }
 
 // put gives a helper back, which then makes a room ahead, unless that is nil.

@@ -20,6 +20,9 @@ func Decides(file string) bool {
 		path.Ext(name) == ".py" && (strings.HasPrefix(name, "test_") || strings.HasSuffix(stem, "_test")):
 		return true
 	}
+	if strings.HasPrefix(file, ".github/") || strings.HasPrefix(file, ".circleci/") || strings.HasSuffix(name, ".mk") || file == ".cargo/config.toml" || file == ".cargo/config" {
+		return true
+	}
 	for _, dir := range strings.Split(path.Dir(file), "/") {
 		if slices.Contains(testDirs, dir) {
 			return true
@@ -32,6 +35,9 @@ func Decides(file string) bool {
 var deciders = []string{
 	"Makefile", "makefile", "GNUmakefile", "package.json", "conftest.py", "pytest.ini", "tox.ini", "noxfile.py", "setup.cfg", "pyproject.toml",
 	"jest.config.js", "jest.config.ts", "jest.config.mjs", "jest.config.cjs", "vitest.config.js", "vitest.config.ts", "vitest.config.mjs",
+	"tsconfig.json", "ruff.toml", ".ruff.toml", "mypy.ini", ".golangci.yml", ".golangci.yaml", ".eslintrc", ".eslintrc.js", ".eslintrc.json", ".eslintrc.yml", "eslint.config.js", "eslint.config.mjs",
+	".coveragerc", "codecov.yml", ".codecov.yml", ".nycrc", ".nycrc.json", ".gitlab-ci.yml", ".travis.yml", "azure-pipelines.yml", "Jenkinsfile", "sitecustomize.py", "usercustomize.py",
+	"jest.setup.js", "jest.setup.ts", "vitest.setup.js", "vitest.setup.ts", ".npmrc", "pytest.py", "unittest.py", "justfile", "Taskfile.yml",
 	"playwright.config.ts", "playwright.config.js", ".mocharc.js", ".mocharc.json", ".mocharc.yml", "karma.conf.js", "go.work",
 }
 

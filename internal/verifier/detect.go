@@ -182,9 +182,11 @@ var pytestSigns = []struct {
 
 var (
 	pytestStyle   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(import|from) pytest\b|^(async )?def test_`) })
-	unittestStyle = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^\s*(import|from) unittest\b`) })
-	testFile      = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^test.*\.py$`) })
-	pytestFile    = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(test_.*|.*_test)\.py$`) })
+	unittestStyle = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile(`(?m)^\s*(from\s+unittest\b|import\s+([\w.]+(\s+as\s+\w+)?\s*,\s*)*unittest\b)`)
+	})
+	testFile   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^test.*\.py$`) })
+	pytestFile = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(test_.*|.*_test)\.py$`) })
 )
 
 func (p project) python() (Candidate, bool) {

@@ -89,6 +89,7 @@ func TestDetect(t *testing.T) {
 		{"pytest style", map[string]string{"test_app.py": pytest}, []string{"python3 -m pytest"}},
 		{"pytest style beside unittest", map[string]string{"test_a.py": unit, "tests/test_b.py": pytest}, []string{"python3 -m pytest"}},
 		{"unittest", map[string]string{"test_app.py": unit}, []string{"python3 -m unittest discover"}},
+		{"unittest beside another import", map[string]string{"test_app.py": strings.Replace(unit, "import unittest", "import os,unittest", 1)}, []string{"python3 -m unittest discover"}},
 		{"unittest in a package", map[string]string{"tests/__init__.py": "", "tests/test_app.py": unit}, []string{"python3 -m unittest discover"}},
 		{"unittest in a folder", map[string]string{"tests/test_app.py": unit}, []string{"python3 -m unittest discover -s tests"}},
 		{"its own interpreter", map[string]string{"pytest.ini": "", ".venv/pyvenv.cfg": "", ".venv/bin/python": ""}, []string{".venv/bin/python -m pytest"}},

@@ -10,7 +10,7 @@ package helper
 // It counts only for the first process of a pid namespace.
 const Marker = "BELAY_SANDBOX_HELPER"
 
-// ControlFD is the helper's end of the control socket: Programs come in, for each command a Status goes out. The
+// ControlFD is the helper's end of the control socket: Programs come in, for each command a Status goes out, perhaps after others that say what was written. The
 // descriptors of a command's input and output come with its Program.
 const ControlFD = 3
 
@@ -208,5 +208,6 @@ func (d *decoder) text() string {
 // First byte of a Status, which its length precedes, as it does with a Program: how the command ended, or why it never began.
 const (
 	Ended  = 'x' // followed by the wait status, four bytes, low byte first
+	Wrote  = 'w' // no end: followed by how many blocks of 512 bytes a process without a parent has written, eight bytes, low byte first
 	Failed = 'e' // followed by text: the sandbox could not be built
 )

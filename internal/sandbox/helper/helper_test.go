@@ -37,7 +37,7 @@ var sample = &Program{
 	Base:   []Step{{Code: Tmpfs, A: "/tmp", B: "size=1"}},
 	Steps:  []Step{{Code: Bind, Flags: ReadOnly | Optional, A: "/usr", B: "/usr"}, {Code: Overlay, A: "/a\x00/b", B: "/c", C: "/u\x00/w"}},
 	SetIDs: true, UID: 1000, GID: 4294967294, Limits: []Limit{{Resource: 4, Value: 0}, {Resource: 7, Value: 1 << 63}},
-	Filter: []byte{1, 2, 3, 4, 5, 6, 7, 8}, Argv: []string{"sh", "-c", ""}, Env: []string{"A=ü"}, Dir: "/w",
+	Landlock: Landlock{Files: 1 << 15, Scope: 1, Writable: []string{"/tmp"}}, Filter: []byte{1, 2, 3, 4, 5, 6, 7, 8}, Argv: []string{"sh", "-c", ""}, Env: []string{"A=ü"}, Dir: "/w",
 }
 
 func TestProgram(t *testing.T) {

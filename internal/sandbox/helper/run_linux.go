@@ -170,7 +170,8 @@ func (r *room) run(c *Program, files []int) []byte {
 	var status []byte
 	for {
 		var ws syscall.WaitStatus
-		got, err := syscall.Wait4(-1, &ws, wAll, nil)
+		var used syscall.Rusage
+		got, err := syscall.Wait4(-1, &ws, wAll, &used)
 		switch {
 		case err == syscall.EINTR:
 		case err == syscall.ECHILD && status != nil:
@@ -181,6 +182,12 @@ func (r *room) run(c *Program, files []int) []byte {
 			status = ended(ws)
 			// All others of this namespace end with it. They are ours to wait for, as its first process.
 			syscall.Kill(-1, syscall.SIGKILL)
+		case used.Oublock > 0 && status == nil:
+			b := []byte{Wrote, 0, 0, 0, 0, 0, 0, 0, 0}
+			for i := range 8 {
+				b[1+i] = byte(used.Oublock >> (8 * i))
+			}
+			send(b)
 		}
 	}
 }

@@ -1,0 +1,3 @@
+module add
+
+go 1.22
