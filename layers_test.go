@@ -47,7 +47,7 @@ var layers = map[string][]string{
 	"eval":       {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
 
 	// assembly
-	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
+	"harness": {"checkpoint", "internal/failpoint", "message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "tool", "internal/shell"},

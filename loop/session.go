@@ -29,7 +29,8 @@ type session struct {
 	counted map[string]int  // tests that a verifier executed on it
 	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
 	once    once
-	keep    keeper   // what the next reader must know
+	keep    keeper // what the next reader must know
+	points  points
 	refused int      // completions that the verifiers refused
 	urged   bool     // a reply without a call was answered with "use TaskComplete"
 	goneOn  bool     // an empty reply was asked to go on
@@ -109,6 +110,10 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
 	fault = errors.Join(fault, s.hookEnd(out))
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
+	var keepErr error
+	if fault == nil {
+		keepErr = s.preserve(context.Background(), "session end", false, out.Exit == ExitProved)
+	}
 	handoff, handoffErr := s.handOff(out)
 	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
 		Reason: out.Reason, Exit: int(out.Exit), Standing: string(out.Standing), Summary: out.Summary,
@@ -118,7 +123,7 @@ func (s *session) end(out Outcome, fault error) (Outcome, error) {
 		out.Exit, out.Standing, out.Proof = ExitFault, "", nil // what is not recorded is not claimed
 		out.Reason += "; and the end of the run could not be recorded"
 	}
-	return out, errors.Join(fault, err, handoffErr)
+	return out, errors.Join(fault, err, handoffErr, keepErr)
 }
 
 // entry makes a journal entry of the running turn.
@@ -155,7 +160,7 @@ func (s *session) took(events []journal.Event, err error) error {
 
 func (s *session) apply(e journal.Event) error {
 	d := &decoded{Event: e}
-	err := errors.Join(s.fold.Take(e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d))
+	err := errors.Join(s.fold.Take(e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d), s.points.apply(d, s.Place.Workspace))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}

@@ -23,6 +23,8 @@ type step struct {
 	tool    tool.Tool
 	request journal.ToolRequest
 	why     *tool.Failure
+
+	compensation string // a shell line that makes up for an external effect
 }
 
 // steps takes the calls of a reply in their order. Calls that only read run side by side; every other call
@@ -111,6 +113,7 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", ask
 	}
 	st.tool = t
+	st.compensation = plan.Compensation
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
 	if decision.Verdict != effect.Allow {
@@ -161,9 +164,13 @@ func (s *session) perform(ctx context.Context, batch []step) error {
 		}
 		batch[0].request.Tree, batch[0].request.Tests = tree.Digest, tree.Tests
 	}
-	requests := make([]journal.Entry, len(batch))
-	for i, st := range batch {
-		requests[i] = s.entry(journal.TypeToolRequest, st.request)
+	if err := s.guarded(ctx, &batch[0]); err != nil { // what changes something runs alone
+		return err
+	}
+	var requests []journal.Entry
+	for _, st := range batch {
+		requests = append(requests, s.entry(journal.TypeToolRequest, st.request))
+		requests = append(requests, s.external(st)...)
 	}
 	failpoint.Hit("step.before-request")
 	if err := s.record(requests...); err != nil {
@@ -201,6 +208,9 @@ func (s *session) run(ctx context.Context, batch []step) error {
 		return err
 	}
 	failpoint.Hit("step.after-result")
+	if err := s.followed(ctx, batch[0]); err != nil {
+		return err
+	}
 	return errors.Join(append(faults, ctx.Err())...)
 }
 

@@ -14,6 +14,9 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 	if stop, err := s.bounded(); stop != nil || err != nil {
 		return stop, err
 	}
+	if err := s.heard(ctx); err != nil {
+		return nil, err
+	}
 	s.turns = s.guard.turns + 1
 	reply, err := s.ask(ctx)
 	if err != nil {
