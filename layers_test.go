@@ -43,14 +43,15 @@ var layers = map[string][]string{
 	// loops
 	"loop": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "verify", "internal/projection", "internal/failpoint"},
 
-	"eval/stats": {},
-	"eval":       {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
+	"eval/stats":   {},
+	"eval/convert": {"internal/yaml"},
+	"eval":         {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
 
 	// assembly
 	"harness": {"checkpoint", "internal/failpoint", "message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile",
+		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
-	"tools":     {"message", "effect", "tool", "internal/shell"},
+	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
@@ -62,25 +63,27 @@ var layers = map[string][]string{
 	"internal/failpoint": {},
 
 	// mechanisms
+	"internal/memory":         {"tool", "internal/smallfile"},
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {"checkpoint", "internal/failpoint"},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
-	"internal/config":         {"journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
+	"internal/config":         {"verify", "journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
 	"internal/circumvention":  {},
 	"internal/committable":    {},
 	"internal/archive":        {},
+	"internal/conformance":    {"message", "model"},
 	"internal/family":         {},
 	"internal/hook":           {"journal"},
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"eval", "eval/stats", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
-		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell"},
+		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
 	// viewers
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
@@ -105,6 +108,7 @@ var owners = map[string]string{
 	"github.com/spf13/pflag":            "internal/cli",
 	"golang.org/x/term":                 "internal/render",
 	"github.com/bmatcuk/doublestar/v4":  "tools",
+	"github.com/BurntSushi/toml":        "eval/convert",
 	"github.com/elastic/go-seccomp-bpf": "internal/sandbox",
 }
 

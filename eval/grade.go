@@ -182,16 +182,16 @@ func (g grading) lay(root string) (work string, err error) {
 }
 
 // places are the real places of the names that Task.Paths speaks of.
-func (t *Task) places(work, root string) (*strings.Replacer, map[string]string) {
+func (t *Task) places(work, root string) (*replacer, map[string]string) {
 	real := map[string]string{"workspace": work, "tests": filepath.Join(root, "tests"), "logs": filepath.Join(root, "logs")}
 	if len(t.Paths) == 0 {
 		return nil, real
 	}
-	var pairs []string
-	for _, from := range slices.SortedFunc(maps.Keys(t.Paths), func(a, b string) int { return len(b) - len(a) }) {
-		pairs = append(pairs, from, real[t.Paths[from]])
+	named := map[string]string{}
+	for from, kind := range t.Paths {
+		named[from] = real[kind]
 	}
-	return strings.NewReplacer(pairs...), real
+	return newReplacer(named), real
 }
 
 // layAll lays files in: relative ones into the workspace, those on one of Task.Paths where that is.

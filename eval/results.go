@@ -137,3 +137,19 @@ func quoted(s string) string {
 	}
 	return fmt.Sprintf("%q", cut(s, 80))
 }
+
+// AddCause adds a person's word about a failure to the results in dir.
+func AddCause(dir, task string, number int, c Cause) error {
+	if _, err := ReadLog(dir); err != nil {
+		return err
+	}
+	log, lines, err := OpenLog(dir)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	if _, ok := Collect(lines).trial(task, number); !ok {
+		return fmt.Errorf("the results have no trial %d of a task %q", number, task)
+	}
+	return log.Append(Line{Type: lineClassify, Classify: &Classify{Task: task, Trial: number, Cause: c}})
+}

@@ -130,14 +130,14 @@ func removeAll(dir string) error {
 }
 
 // layIn copies a file or a folder's contents to a place below root. Whatever was planted in its way is removed: no link is followed.
-func layIn(root string, l Laid, cwd string, replace *strings.Replacer) error {
+func layIn(root string, l Laid, cwd string, names *replacer) error {
 	info, err := os.Stat(l.From)
 	if err != nil {
 		return err
 	}
 	base := path.Join(filepath.ToSlash(cwd), filepath.ToSlash(l.To))
 	if !info.IsDir() {
-		return layFile(root, l.From, base, info, replace)
+		return layFile(root, l.From, base, info, names)
 	}
 	if err := clearWay(root, base); err != nil {
 		return err
@@ -154,7 +154,7 @@ func layIn(root string, l Laid, cwd string, replace *strings.Replacer) error {
 		if err != nil || !info.Mode().IsRegular() {
 			return err
 		}
-		return layFile(root, name, rel, info, replace)
+		return layFile(root, name, rel, info, names)
 	})
 }
 
@@ -184,7 +184,7 @@ func clearWay(root, rel string) error {
 	return nil
 }
 
-func layFile(root, from, rel string, info fs.FileInfo, replace *strings.Replacer) error {
+func layFile(root, from, rel string, info fs.FileInfo, names *replacer) error {
 	if !filepath.IsLocal(filepath.FromSlash(rel)) {
 		return fmt.Errorf("%s does not lie in the workspace", rel)
 	}
@@ -208,8 +208,8 @@ func layFile(root, from, rel string, info fs.FileInfo, replace *strings.Replacer
 	if bytes.HasPrefix(data, []byte("#!")) { // a script, whatever the way it came here made of its mode
 		mode |= 0o111
 	}
-	if replace != nil && utf8.Valid(data) && !bytes.ContainsRune(data, 0) {
-		data = []byte(replace.Replace(string(data)))
+	if names != nil && utf8.Valid(data) && !bytes.ContainsRune(data, 0) {
+		data = []byte(names.Replace(string(data)))
 	}
 	return os.WriteFile(to, data, mode)
 }

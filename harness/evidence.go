@@ -362,3 +362,14 @@ func layFolder(root *os.Root, folder string) error {
 		return lay(root, name, content, info.Mode().Perm())
 	})
 }
+
+// sums are the hashes of the files as they are now.
+func (b *base) sums(ctx context.Context) (map[string]string, error) {
+	sums := map[string]string{}
+	err := b.walk(ctx, func(name string, content []byte) error {
+		sum := sha256.Sum256(content)
+		sums[name] = hex.EncodeToString(sum[:])
+		return nil
+	})
+	return sums, err
+}

@@ -14,6 +14,7 @@ import (
 
 	"belay/effect"
 	"belay/handoff"
+	"belay/internal/memory"
 	"belay/internal/projection"
 	"belay/internal/redact"
 	"belay/internal/sandbox"
@@ -46,6 +47,7 @@ type Config struct {
 	Verify   []string              // shell commands that must pass; none means: detect
 	Mode     policy.Mode           // "" is policy.Edit
 	Bounds   journal.Bounds        // zero fields take DefaultBounds
+	Checks   []verify.Check        // that the configuration describes
 	Hidden   []string              // folders outside the workspace whose files are laid over it for verification only
 	Refusals int                   // completions refused that end a run; 0 is 3
 	Tools    []tool.Tool           // in addition to the standard ones
@@ -53,6 +55,11 @@ type Config struct {
 	KeyFiles map[string]string     // by provider: a file with its API key, where it is not in its usual place
 	Protect  []string              // files and folders of the workspace that no agent changes, relative to it
 	Version  string                // of the program, for the journal
+	Sandbox  string                // one of Sandboxes: on, full, best-effort, off; "" is on
+	Local    []uint16              // ports of services on this machine that commands can reach
+
+	ContextPolicy []byte // JSON: when a context is made smaller; nil is the preset for the model's window
+	Fresh         bool   // let a resumed run begin an empty context, from map, state and handoff alone
 
 	// Rules reads what people have written down about actions in a workspace; nil is nothing.
 	Rules func(workspace string) (*policy.Rules, error)
@@ -68,6 +75,12 @@ type Config struct {
 	MoneyMustHold bool
 
 	wrapTools func(*tool.Registry) (*tool.Registry, error) // what is put around the tools, nil is nothing
+
+	// Ask puts a question to a person who is there; nil is a run without one, in which what needs consent is refused, or, with
+	// PauseToAsk, waits in the journal for Answer. Remember saves rules for always.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
 
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
 	HookFiles []HookFile
@@ -112,7 +125,7 @@ func Run(ctx context.Context, cfg Config) (Result, error) {
 
 // begin makes the run's journal and has what is to be done in it done.
 func (a *agent) begin(ctx context.Context, runID string, cfg Config, do looper) (Result, error) {
-	opening, err := a.secrets.Entries(a.opening(cfg))
+	opening, err := a.secrets.Entries(append(a.opening(cfg), mentions(a.place.Workspace, cfg.Task)...))
 	if err != nil {
 		return Result{}, err
 	}
@@ -150,6 +163,10 @@ func (a *agent) work(ctx context.Context, log *journal.File, do looper) (Result,
 		say = func(string) {}
 	}
 	a.loop.Log = patient{Log: a.secrets.Log(log), ctx: ctx, say: say, sleep: pause}
+	a.results.log = a.loop.Log
+	a.loop.Plan = func(p journal.Plan) error {
+		return os.WriteFile(filepath.Join(log.Dir(), planName), []byte(a.secrets.Text(PlanMarkdown(p))), 0o600)
+	}
 	a.loop.Hash = func(path string) string { return fileHash(a.place.Workspace, path) }
 	a.loop.Handoff = func(n handoff.Note) (string, error) {
 		return handoffName, os.WriteFile(filepath.Join(log.Dir(), handoffName), []byte(a.secrets.Text(string(n.Markdown()))), 0o600)
@@ -164,24 +181,30 @@ const handoffName = "handoff.md"
 
 // agent is what build makes: a loop that lacks only its log, and what its journal says about it.
 type agent struct {
-	home    string
-	place   tool.Place
-	box     *sandbox.Sandbox
-	level   sandbox.Level
-	mode    policy.Mode
-	system  string
-	specs   []model.Tool
-	spec    string   // of the model, to ask for again
-	roles   Roles    // the same of the other parts
-	repo    *repoMap // nil where the repository has none
-	secrets *redact.Redactor
-	loop    loop.Config
-	store   *snapshot.Store // nil where the run changes no files
-	unlock  func() error    // of the workspace
+	home     string
+	place    tool.Place
+	box      *sandbox.Sandbox
+	level    sandbox.Level
+	mode     policy.Mode
+	system   string
+	specs    []model.Tool
+	spec     string     // of the model, to ask for again
+	roles    Roles      // the same of the other parts
+	above    []*repoMap // instruction files of the person and of the folders above
+	warnings []string
+	repo     *repoMap // nil where the repository has none
+	secrets  *redact.Redactor
+	base     *base // what the workspace was; nil without a run
+	results  *results
+	loop     loop.Config
+	store    *snapshot.Store // nil where the run changes no files
+	unlock   func() error    // of the workspace
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
-func (a *agent) isolated() bool { return a.level.Isolation != sandbox.None }
+func (a *agent) isolated() bool {
+	return a.level.Isolation != sandbox.None && a.level.Isolation != sandbox.Off
+}
 
 // build checks the configuration and assembles the parts. Nothing it does outlives it but caches.
 func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
@@ -189,7 +212,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, &UsageError{errors.New(`the task is empty: say what to do, as in belay run "fix the failing test"`)}
 	}
 	var err error
-	a := &agent{mode: cfg.Mode}
+	a := &agent{mode: cfg.Mode, results: &results{}}
 	if a.mode == "" {
 		a.mode = policy.Edit
 	}
@@ -221,7 +244,12 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if err != nil {
 		return nil, &UsageError{err}
 	}
-	registry, err := registry(cfg)
+	notes := memory.Store{Home: a.home, Workspace: a.place.Workspace, Run: runID}
+	contextPolicy, err := ParseContextPolicy(cfg.ContextPolicy, client.Info().ContextWindow)
+	if err != nil {
+		return nil, err
+	}
+	registry, err := registry(cfg, a.results.tool(), tools.Memory{Edit: a.memoryEdit(notes)})
 	if err == nil {
 		registry, err = a.secrets.Tools(registry)
 	}
@@ -234,18 +262,25 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if cfg.Progress != nil {
 		cfg.Progress("preparing the sandbox")
 	}
-	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...), Progress: cfg.Progress})
+	box, err := a.isolate(cfg, rules)
 	if err != nil {
-		return nil, fmt.Errorf("prepare the sandbox: %w", err)
+		return nil, err
 	}
-	a.box, a.level = box, box.Level()
 	tree := snapshot.New(a.place.Workspace, a.home)
-	verifiers := a.verifiers(cfg, box)
+	a.base = &base{}
+	verifiers, err := a.verifiers(cfg, box)
+	if err != nil {
+		return nil, &UsageError{err}
+	}
 	var lines []string
 	for _, v := range verifiers {
 		lines = append(lines, v.Name())
 	}
+	for _, c := range cfg.Checks {
+		lines = append(lines, c.Run)
+	}
 	decides := verifier.DecidesFor(lines...)
+	*a.base = *newBase(a.place.Workspace, a.home, runID, decides)
 	var checks []string
 	for _, v := range verifiers {
 		checks = append(checks, v.Name())
@@ -253,9 +288,19 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if a.repo, err = readMap(a.place.Workspace); err != nil {
 		return nil, &UsageError{err}
 	}
+	above, warnings := readInstructions(a.place.Workspace, a.place.Home)
+	a.above = above
+	if a.repo != nil {
+		warnings = append(warnings, a.repo.warning()...)
+	}
+	a.warnings = warnings
 	facts := promptFacts{Workspace: a.place.Workspace, Tools: names(registry.Specs()), Sandboxed: a.isolated(), Verify: checks, Map: a.repo}
 	if a.system, err = systemPrompt(facts); err != nil {
 		return nil, fmt.Errorf("system prompt: %w", err)
+	}
+	a.system += sections(above)
+	if slices.Contains(facts.Tools, "Memory") {
+		a.system += remembered(notes)
 	}
 	for _, spec := range registry.Specs() {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
@@ -264,7 +309,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
-		Sandboxed: a.isolated(), Headless: true, Rules: rules}
+		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: cfg.Ask == nil, Rules: rules}
 	if a.store != nil {
 		situation.Covered = a.store.Covered
 	}
@@ -273,18 +318,18 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks:  hooks,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
+		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
-		Evidence: newBase(a.place.Workspace, a.home, runID, decides).evidence(), Refusals: cfg.Refusals, RewindAfter: cfg.RewindAfter,
-		Bounds: withDefaults(cfg.Bounds), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
+		Evidence: a.base.evidence(), Refusals: cfg.Refusals, RewindAfter: cfg.RewindAfter,
+		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Nested: nested(a.place.Workspace), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil
 }
 
-// protected are the paths of the workspace that the rules keep read-only in the sandbox. A pattern cannot be mounted: its
-// paths are only refused to the tools that name them.
+// protected are the paths and patterns of the workspace that the rules keep read-only in the sandbox.
 func protected(rules *policy.Rules) []string {
 	if rules == nil {
 		return nil
@@ -292,8 +337,8 @@ func protected(rules *policy.Rules) []string {
 	var paths []string
 	for _, r := range rules.Protect {
 		if !strings.HasPrefix(r.Spec, "//") && !strings.HasPrefix(r.Spec, "~") {
-			p := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(r.Spec, "./"), "/"), "/**")
-			if filepath.IsLocal(p) && !strings.ContainsAny(p, "*?[") {
+			p := strings.TrimPrefix(strings.TrimPrefix(r.Spec, "./"), "/")
+			if filepath.IsLocal(p) && filepath.Clean(p) != "." {
 				paths = append(paths, p)
 			}
 		}
@@ -301,9 +346,17 @@ func protected(rules *policy.Rules) []string {
 	return paths
 }
 
-// registry holds the tools that the model gets.
-func registry(cfg Config) (*tool.Registry, error) {
-	all, err := tool.NewRegistry(append(tools.Standard(), cfg.Tools...)...)
+// registry holds the tools that the model gets; own stand in the place of standard ones of their name.
+func registry(cfg Config, own ...tool.Tool) (*tool.Registry, error) {
+	standard := tools.Standard()
+	for i, t := range standard {
+		for _, mine := range own {
+			if mine.Spec().Name == t.Spec().Name {
+				standard[i] = mine
+			}
+		}
+	}
+	all, err := tool.NewRegistry(append(standard, cfg.Tools...)...)
 	if err != nil || len(cfg.Only) == 0 {
 		return all, err
 	}
@@ -315,8 +368,8 @@ func registry(cfg Config) (*tool.Registry, error) {
 		}
 		chosen = append(chosen, t)
 	}
-	for _, spec := range all.Specs() { // without these a run could not end
-		if spec.Signal != tool.NoSignal && !slices.Contains(cfg.Only, spec.Name) {
+	for _, spec := range all.Specs() { // without these a run could not end, nor be remembered
+		if (spec.Signal != tool.NoSignal || spec.Name == "SearchResult") && !slices.Contains(cfg.Only, spec.Name) {
 			t, _ := all.Lookup(spec.Name)
 			chosen = append(chosen, t)
 		}
@@ -350,9 +403,9 @@ func judge(own func(policy.Action, policy.Situation) policy.Decision, situation 
 }
 
 // verifiers are the commands a person named, else the one that the project's files suggest.
-func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
+func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) ([]verify.Verifier, error) {
 	lines, named := cfg.Verify, len(cfg.Verify) > 0
-	if !named && len(cfg.Verifiers) == 0 {
+	if !named && len(cfg.Verifiers) == 0 && len(cfg.Checks) == 0 {
 		if found := verifier.Detect(a.place.Workspace); len(found) > 0 {
 			lines = []string{found[0].Line}
 		}
@@ -361,11 +414,15 @@ func (a *agent) verifiers(cfg Config, box *sandbox.Sandbox) []verify.Verifier {
 	for _, line := range lines {
 		all = append(all, a.command(cfg, box, verifier.Command{Line: line, Chosen: named}))
 	}
-	all = append(all, cfg.Verifiers...)
+	configured, err := a.checks(cfg, box)
+	if err != nil {
+		return nil, err
+	}
+	all = append(append(all, configured...), cfg.Verifiers...)
 	for i, v := range all {
 		all[i] = a.secrets.Verifier(v)
 	}
-	return all
+	return all, nil
 }
 
 // opening is how a run's journal begins.
@@ -378,22 +435,27 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, Effort: cfg.Effort, Light: a.roles.Light, Judge: a.roles.Judge, Fallback: a.roles.Fallback, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
-		Mode:  string(a.mode), Sandbox: string(a.level.Isolation), Projection: projection.Version,
+		Mode:  string(a.mode), Sandbox: a.level.Name(), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
+		Context: policyJSON(a.loop.Context), Fresh: cfg.Fresh,
 	}
 	if a.repo != nil {
 		start.Instructions = []journal.Instruction{{File: a.repo.Name, Hash: a.repo.Hash}}
+	}
+	for _, m := range a.above {
+		start.Instructions = append(start.Instructions, journal.Instruction{File: m.Name, Hash: m.Hash})
 	}
 	for _, v := range a.loop.Verifiers {
 		start.Verify = append(start.Verify, v.Name())
 		start.Named = start.Named || v.Named()
 	}
 	entries := []journal.Entry{{Type: journal.TypeSessionStart, Payload: start}}
-	if !a.isolated() {
-		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "sandbox", Loss: "this run is read-only: " + a.level.Reason}})
-	}
+	entries = append(entries, a.losses()...)
 	if info.Price == nil {
 		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "budget", Loss: "the price of " + info.ID() + " is unknown, so money is not bounded; turns, tokens and time are"}})
+	}
+	for _, w := range a.warnings {
+		entries = append(entries, journal.Entry{Type: journal.TypeDegraded, Payload: journal.Degraded{Component: "instructions", Loss: w}})
 	}
 	if cfg.Task != "" {
 		entries = append(entries, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: cfg.Task}})

@@ -1,18 +1,15 @@
 package harness
 
 import (
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"text/template"
 
-	"belay/internal/smallfile"
 	"belay/tool"
 )
 
@@ -44,7 +41,7 @@ type repoMap struct {
 }
 
 // mapNames are looked for in the workspace, in this order; the first that is there counts.
-var mapNames = []string{"AGENTS.md", "CLAUDE.md"}
+var mapNames = []string{"AGENTS.md", "CLAUDE.md", filepath.Join(".claude", "CLAUDE.md")}
 
 // maxMap is how much of a map is read, in bytes: a quarter of what fits a small model.
 const maxMap = 32 << 10
@@ -52,23 +49,15 @@ const maxMap = 32 << 10
 // readMap finds the repository's map, nil where there is none. A map that is no regular file, or too large, is an
 // error: leaving it out silently would change what the model is told.
 func readMap(workspace string) (*repoMap, error) {
-	root, err := os.OpenRoot(workspace)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
 	for _, name := range mapNames {
-		content, err := smallfile.Read(root, name, maxMap)
+		m, err := readOne(workspace, name, workspace)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
-		case errors.Is(err, smallfile.ErrTooLarge):
-			return nil, fmt.Errorf("%s has more than %d bytes, and every request would carry it: shorten it, or link to other files from it", name, maxMap)
 		case err != nil:
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		sum := sha256.Sum256(content)
-		return &repoMap{Name: name, Text: strings.TrimSpace(strings.ToValidUTF8(string(content), "\uFFFD")), Hash: hex.EncodeToString(sum[:])}, nil
+		return m, nil
 	}
 	return nil, nil
 }

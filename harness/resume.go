@@ -20,6 +20,7 @@ import (
 	"belay/message"
 	"belay/model"
 	"belay/policy"
+	"belay/verify"
 )
 
 // Resume goes on with a run that stopped. What cfg does not say is as it was: workspace, model, mode,
@@ -84,12 +85,21 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 			cfg.Progress(changeText(c))
 		}
 	}
-	// The context goes on under the system prompt and the tools that it began with.
-	a.system, a.specs = past.start.System, past.tools
+	if !cfg.Fresh { // the context goes on under the system prompt and the tools that it began with
+		a.system, a.specs = past.start.System, past.tools
+	}
 	cfg.Task = say
 	entries := a.opening(cfg)
 	if len(changes) > 0 {
 		entries = slices.Insert(entries, 1, journal.Entry{Type: journal.TypeResume, Payload: journal.Resume{Changes: changes}})
+	}
+	if cfg.Fresh {
+		note, err := freshNote(log.Dir())
+		if err != nil {
+			return Result{}, err
+		}
+		at := slices.IndexFunc(entries, func(e journal.Entry) bool { return e.Type == journal.TypeSessionStart }) + 1
+		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: note, By: "harness"}})
 	}
 	if text := news(changes, a.place.Workspace); text != "" {
 		at := len(entries)
@@ -98,6 +108,7 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 		}
 		entries = slices.Insert(entries, at, journal.Entry{Type: journal.TypeUserMessage, Payload: journal.UserMessage{Text: text, By: "harness"}})
 	}
+	entries = append(entries, mentions(a.place.Workspace, say)...)
 	for i := range entries {
 		entries[i].Session = past.session + 1
 	}
@@ -191,7 +202,7 @@ func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 	switch {
 	case p.session == 0:
 		return p, fmt.Errorf("resume %s: the journal holds no session", log.RunID())
-	case p.start.Projection != projection.Version:
+	case !projection.Known(p.start.Projection):
 		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
 	}
 	if err := reveal(&p.start, secrets); err != nil {
@@ -223,11 +234,18 @@ func (p past) fill(cfg Config) Config {
 			cfg.Only = append(cfg.Only, t.Name)
 		}
 	}
+	if len(cfg.ContextPolicy) == 0 {
+		cfg.ContextPolicy = p.start.Context
+	}
 	if cfg.Mode == "" {
 		cfg.Mode = policy.Mode(p.start.Mode)
 	}
 	if len(cfg.Verify) == 0 && p.start.Named {
-		cfg.Verify = p.start.Verify
+		for _, name := range p.start.Verify { // what the configuration describes comes from there
+			if !slices.ContainsFunc(cfg.Checks, func(c verify.Check) bool { return c.Run == name || c.Name == name || c.Type == name }) {
+				cfg.Verify = append(cfg.Verify, name)
+			}
+		}
 	}
 	for _, path := range p.start.Protect { // what was out of reach stays so
 		if !slices.Contains(cfg.Protect, path) {

@@ -32,6 +32,9 @@ const (
 	TypeDegraded     Type = "degraded"
 	TypeResume       Type = "resume"
 	TypeHook         Type = "hook"
+	TypeQuestion     Type = "question"
+	TypeAnswer       Type = "answer"
+	TypePermission   Type = "permission"
 )
 
 // Event is one line. Its fields stand in the line in this order. Payload values above 16 KiB are stored as

@@ -25,7 +25,9 @@ var payloads = map[Type]any{
 	TypeWriterOpen: WriterOpen{}, TypeFork: Fork{}, TypeSessionStart: SessionStart{}, TypeSessionEnd: SessionEnd{}, TypeUserMessage: UserMessage{},
 	TypeModelCall: ModelCall{}, TypeModelReply: ModelReply{}, TypeToolRequest: ToolRequest{}, TypeToolResult: ToolResult{}, TypeVerify: Verify{},
 	TypeGuard: Guard{}, TypeDegraded: Degraded{}, TypeResume: Resume{},
-	TypeHook: Hook{},
+	TypePlan: Plan{}, TypeReplan: Replan{}, TypeRecap: Recap{}, TypeErase: Erase{}, TypeCompaction: Compaction{},
+	TypeHook:     Hook{},
+	TypeQuestion: Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }
 

@@ -41,10 +41,13 @@ type SessionStart struct {
 	Named        bool          `json:"named,omitempty"`  // whether a person chose them
 	Bounds       Bounds        `json:"bounds"`
 	Protect      []string      `json:"protect,omitempty"` // paths of the workspace that nothing changes, besides the built-in ones
+	// Context is the context policy: always a blob. Fresh says that the context begins anew with this session.
+	Context json.RawMessage `json:"context_policy,omitempty"`
+	Fresh   bool            `json:"fresh,omitempty"`
 }
 
 // BlobFields are stored as blobs whatever their size.
-func (SessionStart) BlobFields() []string { return []string{"system", "tools"} }
+func (SessionStart) BlobFields() []string { return []string{"system", "tools", "context_policy"} }
 
 // Instruction is a file that speaks to agents, as it was when the session began.
 type Instruction struct {

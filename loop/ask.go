@@ -30,6 +30,13 @@ const (
 func (s *session) ask(ctx context.Context) (model.Reply, error) {
 	for {
 		reply, err := s.askOne(ctx)
+		if err != nil && ctx.Err() == nil {
+			if smaller, shrinkErr := s.overflowed(ctx, err); shrinkErr != nil {
+				return reply, shrinkErr
+			} else if smaller {
+				continue
+			}
+		}
 		if err == nil || ctx.Err() != nil || len(s.Fallback) == 0 || !outage(err) {
 			return reply, err
 		}

@@ -79,6 +79,10 @@ func (g *guard) apply(e *decoded) error {
 		if err := e.Decode(&p); err != nil {
 			return err
 		}
+		if p.Purpose != "" {
+			g.usage, g.cost = g.usage.Add(p.Usage), g.cost+p.Cost
+			break
+		}
 		if p.Stop != message.StopError {
 			g.turns++
 			g.idle++
@@ -92,12 +96,23 @@ func (g *guard) apply(e *decoded) error {
 		if p.Wasted != nil {
 			g.usage = g.usage.Add(*p.Wasted)
 		}
+	case journal.TypePlan, journal.TypeReplan:
+		g.idle = 0
 	case journal.TypeToolRequest:
 		var p journal.ToolRequest
 		if err := e.Decode(&p); err != nil {
 			return err
 		}
 		g.asked[p.CallID] = p
+	case journal.TypePermission:
+		var p journal.Permitted
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if r, open := g.asked[p.CallID]; open {
+			r.Permission.Verdict, r.Permission.By = p.Verdict, p.By
+			g.asked[p.CallID] = r
+		}
 	case journal.TypeToolResult:
 		var p journal.ToolResult
 		if err := e.Decode(&p); err != nil {

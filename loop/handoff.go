@@ -57,6 +57,9 @@ func (k *keeper) apply(e *decoded) error {
 		if err := e.Decode(&p); err != nil {
 			return err
 		}
+		if p.Purpose != "" {
+			break
+		}
 		if text := strings.TrimSpace(message.PlainText(p.Blocks)); text != "" {
 			k.lastWord = text
 		}
@@ -153,6 +156,7 @@ func (s *session) handOff(out Outcome) (string, error) {
 			}
 		}
 	}
+	s.plans.tell(&n)
 	for _, v := range s.Verifiers {
 		n.Verify = append(n.Verify, v.Name())
 	}

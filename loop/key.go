@@ -21,6 +21,7 @@ type once struct {
 	asked   map[string]deed
 	first   map[string]deed // by key
 	unknown []deed
+	waiting map[string]journal.ToolRequest // that a person was asked about
 }
 
 // deed is one call of class 3 or 4 that was allowed.
@@ -33,7 +34,7 @@ type deed struct {
 // apply follows the journal.
 func (o *once) apply(e *decoded) error {
 	if o.asked == nil {
-		o.asked, o.first = map[string]deed{}, map[string]deed{}
+		o.asked, o.first, o.waiting = map[string]deed{}, map[string]deed{}, map[string]journal.ToolRequest{}
 	}
 	switch e.Type {
 	case journal.TypeUserMessage:
@@ -51,6 +52,19 @@ func (o *once) apply(e *decoded) error {
 		}
 		if serious(p) {
 			o.asked[p.CallID] = deed{seq: e.Seq, request: p}
+		} else if p.Permission.Verdict == effect.Ask {
+			o.waiting[p.CallID] = p
+		}
+	case journal.TypePermission:
+		var p journal.Permitted
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		r := o.waiting[p.CallID]
+		delete(o.waiting, p.CallID)
+		if r.Permission.Verdict = p.Verdict; serious(r) {
+			r.Permission.By = p.By
+			o.asked[p.CallID] = deed{seq: e.Seq, request: r}
 		}
 	case journal.TypeToolResult:
 		var p journal.ToolResult

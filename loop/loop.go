@@ -7,6 +7,7 @@ import (
 
 	"belay/effect"
 	"belay/handoff"
+	"belay/internal/projection"
 	"belay/journal"
 	"belay/message"
 	"belay/model"
@@ -29,8 +30,15 @@ type Config struct {
 	Verifiers []verify.Verifier
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
-	Evidence  Evidence // what the tree was, and what lies beside it
-	Refusals  int      // completions refused that end the run; 0 is 3
+	Context   projection.Policy // zero is the preset for the model's window
+	Evidence  Evidence          // what the tree was, and what lies beside it
+	Refusals  int               // completions refused that end the run; 0 is 3
+
+	// Ask puts a question to a person and waits for the answer; nil is a run without one. PauseToAsk stops such a run where a
+	// person is needed, instead of refusing. Remember saves rules for always; nil does not offer that.
+	Ask        func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk bool
+	Remember   func(rules []string) error
 
 	Checkpoints Checkpoints // keeps the files; nil keeps none
 	RewindAfter int         // failed verifications after which the files go back to the last green checkpoint; 0 is never
@@ -38,6 +46,8 @@ type Config struct {
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end
+	Plan     func(journal.Plan) error                         // keeps the plan where people look for it
+	Nested   func(paths []string) []string                    // what instruction files near these files say that was not said before
 	Observe  func(journal.Event)                              // each event, once it is stored
 	Delta    func(model.Event)                                // pieces of a reply as they arrive; never journalled
 	Progress func(what string)                                // long work between events, in words
@@ -66,6 +76,9 @@ type Outcome struct {
 	Standing verify.Standing `json:"standing"` // "" where nothing is claimed
 	Summary  string          `json:"summary"`  // the model's own words about what it did
 	Proof    []journal.Proof `json:"proof,omitempty"`
+	Question string          `json:"question,omitempty"`      // id of the one that waits for a person
+	Asked    int             `json:"interruptions,omitempty"` // how often a person was asked
+	Drift    []string        `json:"drift,omitempty"`         // files that were changed and that the plan does not name
 	// Circumvention is what the run did to the files that judge it.
 	Circumvention []journal.Evasion `json:"circumvention,omitempty"`
 

@@ -666,7 +666,7 @@ func TestAPersonSaysWhetherItHappened(t *testing.T) {
 			continue
 		}
 		messages := r.model.asked[0].Messages
-		if n := len(messages); messages[n-2].Blocks[0].Result == nil || messages[n-1].Blocks[0].Text != "it did, go on" {
+		if n := len(messages); messages[n-3].Blocks[0].Result == nil || messages[n-2].Blocks[0].Text != "it did, go on" {
 			t.Errorf("%s: the history is %+v", name, messages)
 		}
 	}

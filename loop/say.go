@@ -56,3 +56,5 @@ func orNothing(s string) string {
 	}
 	return s
 }
+
+const sayCritique = "The last two attempts at this %s call failed with: %s\nBefore a third one, say in words what differs now: what did you expect, what does the error contradict, and what will you change? A third attempt that says nothing is not run."

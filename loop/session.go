@@ -23,21 +23,25 @@ type session struct {
 	guard *guard
 	turns int // number of the running turn, from 1; it counts through all sessions
 
-	said    []message.Block // the last reply, as it is recorded
-	base    verify.Tree     // before the run's first act; without a digest until there is one
-	red     map[string]bool // whether a detected verifier failed on it
-	counted map[string]int  // tests that a verifier executed on it
-	redOn   map[on]bool     // what failed in this session: a pass on the same tree proves nothing
-	once    once
-	keep    keeper // what the next reader must know
-	points  points
-	refused int      // completions that the verifiers refused
-	urged   bool     // a reply without a call was answered with "use TaskComplete"
-	goneOn  bool     // an empty reply was asked to go on
-	stops   int      // how often hooks refused an end
-	halt    string   // why a hook stops the run
-	fresh   bool     // the person has said something in this session
-	advice  []string // what hooks say to the model before a call's result
+	said      []message.Block // the last reply, as it is recorded
+	base      verify.Tree     // before the run's first act; without a digest until there is one
+	red       map[string]bool // whether a detected verifier failed on it
+	counted   map[string]int  // tests that a verifier executed on it
+	redOn     map[on]bool     // what failed in this session: a pass on the same tree proves nothing
+	once      once
+	plans     planner
+	facts     projection.Facts
+	keep      keeper   // what the next reader must know
+	refused   int      // completions that the verifiers refused
+	urged     bool     // a reply without a call was answered with "use TaskComplete"
+	goneOn    bool     // an empty reply was asked to go on
+	stops     int      // how often hooks refused an end
+	halt      string   // why a hook stops the run
+	fresh     bool     // the person has said something in this session
+	advice    []string // what hooks say to the model before a call's result
+	people    people
+	answering bool // a call is taken up that a person has decided about
+	points    points
 }
 
 // on is a verifier, by name, and the digest of a tree that it looked at.
@@ -46,14 +50,9 @@ type on struct{ verifier, tree string }
 // Run goes on with the run in the log (its session.start and the user's message are there) until it ends.
 // The error is the harness's own fault; the outcome then says so too.
 func Run(ctx context.Context, cfg Config) (Outcome, error) {
-	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}, counted: map[string]int{}}
-	for e, err := range cfg.Log.Events() {
-		if err == nil {
-			err = s.apply(e)
-		}
-		if err != nil {
-			return Outcome{Exit: ExitFault, Reason: err.Error()}, err
-		}
+	s, err := open(cfg)
+	if err != nil {
+		return Outcome{Exit: ExitFault, Reason: err.Error()}, err
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, s.timeLeft(), errTimeUp)
 	defer cancel()
@@ -75,6 +74,20 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 			return s.end(*out, err)
 		}
 	}
+}
+
+// open folds what the log holds.
+func open(cfg Config) (*session, error) {
+	s := &session{Config: cfg, fold: &projection.Fold{}, guard: newGuard(cfg.Bounds), red: map[string]bool{}, redOn: map[on]bool{}, counted: map[string]int{}}
+	for e, err := range cfg.Log.Events() {
+		if err == nil {
+			err = s.apply(e)
+		}
+		if err != nil {
+			return s, err
+		}
+	}
+	return s, nil
 }
 
 // errTimeUp is why a context ends when the run's time is used up.
@@ -100,6 +113,8 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 		return &Outcome{Exit: ExitFault, Reason: modelErr.Error()}, err
 	case journal.NoSpace(err), errors.Is(err, syscall.EROFS), errors.Is(err, syscall.EIO):
 		return &Outcome{Exit: ExitEnvironment, Reason: "the disk cannot be used: " + err.Error()}, err
+	case errors.As(err, &modelErr) && (modelErr.ContextTooLarge || modelErr.Kind == model.ContextOverflow):
+		return s.tooLarge(s.fold.Estimate(), s.contextPolicy().Limit())
 	case errors.As(err, &modelErr):
 		return &Outcome{Exit: ExitEnvironment, Reason: "the model cannot be used: " + modelErr.Error()}, nil
 	}
@@ -108,7 +123,8 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 
 // end records the outcome. A fault is returned even where it could not be recorded.
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
-	fault = errors.Join(fault, s.hookEnd(out))
+	fault = errors.Join(fault, s.hookEnd(out), s.drift(&out))
+	out.Asked = s.people.count
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
 	var keepErr error
 	if fault == nil {
@@ -128,7 +144,7 @@ func (s *session) end(out Outcome, fault error) (Outcome, error) {
 
 // entry makes a journal entry of the running turn.
 func (s *session) entry(t journal.Type, payload any) journal.Entry {
-	return journal.Entry{Type: t, Session: s.guard.session, Turn: s.turns, Payload: payload}
+	return journal.Entry{Type: t, Session: s.guard.session, Turn: s.turns, Step: s.plans.plan.Current().ID, Payload: payload}
 }
 
 // record makes events durable before anything that depends on them is done.
@@ -160,7 +176,7 @@ func (s *session) took(events []journal.Event, err error) error {
 
 func (s *session) apply(e journal.Event) error {
 	d := &decoded{Event: e}
-	err := errors.Join(s.fold.Take(e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.remember(d), s.points.apply(d, s.Place.Workspace))
+	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.people.apply(d), s.remember(d), s.points.apply(d, s.Place.Workspace))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}
@@ -185,7 +201,9 @@ func (s *session) remember(e *decoded) error {
 		if err := e.Decode(&p); err != nil {
 			return err
 		}
-		s.said = p.Blocks
+		if p.Purpose == "" {
+			s.said = p.Blocks
+		}
 	case journal.TypeVerify:
 		var p journal.Verify
 		if err := e.Decode(&p); err != nil {

@@ -28,6 +28,10 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 			if out, err := s.steps(ctx, []message.ToolCall{call}); out != nil || err != nil {
 				return out, err
 			}
+		case s.people.asked[call.ID] != "" && request.Permission.Verdict != effect.Allow || s.signalOf(request.Tool) == tool.Question:
+			if out, err := s.goOnWaiting(ctx, call, request); out != nil || err != nil {
+				return out, err
+			}
 		case request.Permission.Verdict == effect.Allow && tool.Replay(request.Replay) == tool.Pure && s.runsAgain(ctx, request):
 			t, _ := s.Tools.Lookup(request.Tool)
 			if err := s.run(ctx, []step{{call: call, tool: t, request: request}}); err != nil {
@@ -54,6 +58,14 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 		}
 	}
 	return nil, nil
+}
+
+// signalOf is what a call of a tool means to the loop.
+func (s *session) signalOf(name string) tool.Signal {
+	if t, ok := s.Tools.Lookup(name); ok {
+		return t.Spec().Signal
+	}
+	return tool.NoSignal
 }
 
 // runsAgain says whether a recorded call still plans and is still allowed as it was.

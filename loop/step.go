@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -23,6 +24,7 @@ type step struct {
 	tool    tool.Tool
 	request journal.ToolRequest
 	why     *tool.Failure
+	asks    *ask // a person has to agree
 
 	compensation string // a shell line that makes up for an external effect
 }
@@ -45,6 +47,10 @@ func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome
 		switch {
 		case first.why != nil:
 			err = s.refuse(first.request, *first.why)
+		case first.asks != nil:
+			if out, err := s.consent(ctx, first); out != nil || err != nil {
+				return out, err
+			}
 		case first.tool.Spec().Signal != tool.NoSignal:
 			if out, err := s.signal(ctx, first, i == len(calls)); out != nil || err != nil {
 				return out, err
@@ -86,16 +92,16 @@ func (s *session) batch(ctx context.Context, calls []message.ToolCall, ahead *st
 
 // parallel says whether the call may run beside others of its kind.
 func (st step) parallel() bool {
-	return st.why == nil && st.request.Class == effect.ClassRead && st.tool.Spec().Signal == tool.NoSignal
+	return st.why == nil && st.asks == nil && st.request.Class == effect.ClassRead && st.tool.Spec().Signal == tool.NoSignal
 }
 
 // prepare plans a call, shows it to the hooks and has it judged. Nothing is done yet.
 func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, error) {
 	st := step{call: call, request: journal.ToolRequest{CallID: call.ID, Tool: call.Name, Args: call.Args}}
 	t, plan, err := s.plan(call)
-	var ask string
+	var consent string
 	if err == nil {
-		t, plan, ask, err = s.hookBefore(ctx, &st, t, plan)
+		t, plan, consent, err = s.hookBefore(ctx, &st, t, plan)
 		call = st.call
 	}
 	var mistake *tool.Mistake
@@ -108,23 +114,37 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		st.request.Summary, st.request.Effects = plan.Summary, plan.Effects
 		return st, err
 	}
-	decision := s.Judge(policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects})
-	if ask != "" && decision.Verdict == effect.Allow {
-		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", ask
+	action := policy.Action{Tool: call.Name, Args: call.Args, Commands: plan.Commands, Effects: plan.Effects}
+	decision := s.Judge(action)
+	if consent != "" && decision.Verdict == effect.Allow {
+		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", consent
 	}
 	st.tool = t
 	st.compensation = plan.Compensation
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
-	if decision.Verdict != effect.Allow {
+	asks := decision.Verdict == effect.Ask && s.canAsk()
+	if asks && s.grantedForRun(action, decision) {
+		asks, decision.Verdict = false, effect.Allow
+		st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "consent", By: "user", Reason: "a person has allowed it for this run"}
+	}
+	if decision.Verdict != effect.Allow && !asks {
 		why := denied(decision)
 		st.why = &why
 		return st, nil
 	}
+	if why := s.plans.critique(call, s.said); why != nil {
+		st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "critique", By: "harness", Reason: "the same call failed twice in the same way"}
+		st.why = why
+		return st, nil
+	}
 	st.request.Grant = decision.Grant
-	if serious(st.request) {
+	if asks {
+		st.asks = &ask{action, s.question(st, action, decision)}
+	}
+	if serious(st.request) || asks && st.request.Class >= effect.ClassIrreversible {
 		st.request.Key = s.once.key(s.Log.RunID(), call)
-		if why := s.once.again(st.request); why != nil {
+		if why := s.once.again(st.request); why != nil && st.asks == nil { // a person who is asked decides that too
 			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "once", By: "harness", Reason: "the same effect was had before in this step"}
 			st.why, st.request.Grant = why, effect.Grant{}
 		}
@@ -142,27 +162,30 @@ func (s *session) plan(call message.ToolCall) (tool.Tool, tool.Plan, error) {
 
 // signal handles a call that acts on the run and not on the world.
 func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, error) {
-	complete := st.tool.Spec().Signal == tool.Complete
+	signal := st.tool.Spec().Signal
+	complete := signal == tool.Complete
+	if signal == tool.Planning {
+		return nil, s.planned(st)
+	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)
 	}
 	if err := s.record(s.entry(journal.TypeToolRequest, st.request)); err != nil {
 		return nil, err
 	}
-	if complete {
+	switch signal {
+	case tool.Complete:
 		return s.complete(ctx, st.call)
+	case tool.Question:
+		return s.askUser(ctx, st.call)
 	}
 	return s.blocked(st.call)
 }
 
 // perform records the requests, runs them, and records what came of them: one call, or several that only read.
 func (s *session) perform(ctx context.Context, batch []step) error {
-	if batch[0].request.Class >= effect.ClassReversible && s.base.Digest == "" {
-		tree, err := s.keepBase(ctx)
-		if err != nil {
-			return err
-		}
-		batch[0].request.Tree, batch[0].request.Tests = tree.Digest, tree.Tests
+	if err := s.keepBaseOf(ctx, &batch[0]); err != nil {
+		return err
 	}
 	if err := s.guarded(ctx, &batch[0]); err != nil { // what changes something runs alone
 		return err
@@ -178,6 +201,18 @@ func (s *session) perform(ctx context.Context, batch []step) error {
 	}
 	failpoint.Hit("step.after-request")
 	return s.run(ctx, batch)
+}
+
+// keepBaseOf notes in the first call that may change the tree what it was before.
+func (s *session) keepBaseOf(ctx context.Context, st *step) error {
+	if st.request.Class < effect.ClassReversible || s.base.Digest != "" {
+		return nil
+	}
+	tree, err := s.keepBase(ctx)
+	if err == nil {
+		st.request.Tree, st.request.Tests = tree.Digest, tree.Tests
+	}
+	return err
 }
 
 // run runs calls that are already recorded, side by side, and settles them in their order.
@@ -205,6 +240,13 @@ func (s *session) run(ctx context.Context, batch []step) error {
 		}
 	}
 	if err := s.record(outcomes...); err != nil {
+		return err
+	}
+	var touched []string
+	for _, r := range results {
+		touched = append(append(touched, r.Context.Read...), r.Context.Wrote...)
+	}
+	if err := s.nestedInstructions(touched); err != nil {
 		return err
 	}
 	failpoint.Hit("step.after-result")
@@ -262,6 +304,7 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Code = string(r.Error.Code)
 	}
 	if cut {
+		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[the whole output is stored; look inside with SearchResult {\"ref\":%q}]", callID)
 		ref, err := s.Log.PutBlob([]byte(r.Text))
 		if err != nil {
 			return journal.Entry{}, err

@@ -18,6 +18,9 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 		return nil, err
 	}
 	s.turns = s.guard.turns + 1
+	if stop, err := s.ready(ctx); stop != nil || err != nil {
+		return stop, err
+	}
 	reply, err := s.ask(ctx)
 	if err != nil {
 		return nil, err

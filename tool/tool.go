@@ -86,6 +86,8 @@ type Signal string
 const (
 	NoSignal Signal = ""
 	Complete Signal = "complete" // "I am done": the harness verifies
+	Question Signal = "question" // "a person must say": the answer is the result
+	Planning Signal = "plan"     // "this is my plan": the harness keeps it
 	Blocker  Signal = "blocker"  // "I cannot go on": the run ends and a person is told
 )
 

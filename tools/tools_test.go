@@ -58,7 +58,7 @@ func TestStandard(t *testing.T) {
 			signals[s.Name] = s.Signal
 		}
 	}
-	if diff := cmp.Diff(map[string]tool.Signal{"TaskComplete": tool.Complete, "ReportBlocker": tool.Blocker}, signals); diff != "" {
+	if diff := cmp.Diff(map[string]tool.Signal{"UpdatePlan": tool.Planning, "TaskComplete": tool.Complete, "AskUser": tool.Question, "ReportBlocker": tool.Blocker}, signals); diff != "" {
 		t.Error(diff)
 	}
 }

@@ -9,6 +9,7 @@ type Comparison struct {
 	SolvedOnlyA int      // tasks that A passes in more than half of its trials and B does not
 	SolvedOnlyB int
 	P           float64  // of that split or a more uneven one, were both equal (exact McNemar)
+	Permuted    float64  // p of the difference, were the trials of each task exchangeable: see Permutation
 	Cost        Estimate // of a trial in USD, B minus A; NaN where unknown
 	Verdict     Verdict
 }
@@ -33,6 +34,7 @@ func Compare(a, b []Task) Comparison {
 	}
 	var c Comparison
 	var differences, costs []float64
+	var pairs [][2]Task
 	known := true
 	for _, after := range b {
 		t, both := before[after.ID]
@@ -40,6 +42,7 @@ func Compare(a, b []Task) Comparison {
 			continue
 		}
 		c.Tasks++
+		pairs = append(pairs, [2]Task{t, after})
 		differences = append(differences, after.Rate()-t.Rate())
 		switch first, second := t.Rate() > 0.5, after.Rate() > 0.5; {
 		case first && !second:
@@ -59,9 +62,10 @@ func Compare(a, b []Task) Comparison {
 		costs = nil
 	}
 	c.Cost = paired(costs)
+	c.Permuted = Permutation(pairs)
 	c.Verdict = NotDistinguishable
 	switch {
-	case c.Tasks < 2:
+	case c.Tasks < 2 || c.Permuted >= 0.05: // a bootstrap of few tasks is too sure of itself
 	case c.Difference.Low > 0:
 		c.Verdict = Better
 	case c.Difference.High < 0:
@@ -95,4 +99,18 @@ func Steps(passed, tried int, perTask float64) (p, whole float64) {
 	}
 	p = float64(passed) / float64(tried)
 	return p, math.Pow(p, perTask)
+}
+
+// Fisher is the exact two-sided p of two proportions, a passed of n and b of m, were both agents equal (Fisher 1922): the
+// probability of this split of all passes and of every one that is not more likely.
+func Fisher(a, n, b, m int) float64 {
+	all := a + b
+	chance := func(i int) float64 { return logChoose(n, i) + logChoose(m, all-i) - logChoose(n+m, all) }
+	here, p := chance(a), 0.0
+	for i := max(0, all-m); i <= min(n, all); i++ {
+		if c := chance(i); c <= here+1e-9 {
+			p += math.Exp(c)
+		}
+	}
+	return min(1, p)
 }

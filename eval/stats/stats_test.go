@@ -192,3 +192,20 @@ func TestCost(t *testing.T) {
 	near(t, "unknown", CostPerSuccess([]Task{{N: 4, C: 1}}), math.NaN(), 0)
 	near(t, "nothing passed", CostPerSuccess([]Task{{N: 4, Cost: &two}}), math.NaN(), 0)
 }
+
+// TestFisher holds it against the tea that a lady tasted (Fisher 1935), and against the edges.
+func TestFisher(t *testing.T) {
+	near(t, "tea", Fisher(3, 4, 1, 4), 34.0/70, 1e-12)
+	near(t, "all and none", Fisher(0, 4, 4, 4), 2.0/70, 1e-12)
+	near(t, "equal", Fisher(2, 4, 2, 4), 1, 1e-12)
+	near(t, "nothing", Fisher(0, 3, 0, 5), 1, 1e-12)
+}
+
+// TestPermutation deals the trials of small designs by hand.
+func TestPermutation(t *testing.T) {
+	pair := func(c, n, d, m int) [2]Task { return [2]Task{{N: n, C: c}, {N: m, C: d}} }
+	near(t, "one task is Fisher's", Permutation([][2]Task{pair(0, 4, 4, 4)}), Fisher(0, 4, 4, 4), 1e-9)
+	near(t, "two tasks of two", Permutation([][2]Task{pair(0, 2, 2, 2), pair(0, 2, 2, 2)}), 2.0/36, 1e-9)
+	near(t, "no difference", Permutation([][2]Task{pair(1, 2, 1, 2), pair(3, 4, 3, 4)}), 1, 1e-9)
+	near(t, "nothing", Permutation(nil), 1, 0)
+}

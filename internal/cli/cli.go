@@ -172,9 +172,34 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.SetOut(a.out)
 	root.SetErr(a.err)
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(a.demoCommand(), a.runCommand(), a.resumeCommand(), a.forkCommand(), a.runsCommand(), a.showCommand(), a.contextCommand(),
-		a.replayCommand(), a.journalCommand(), a.rehearseCommand(), a.modelCommand(), a.initCommand(), a.trustCommand(), a.configCommand(), a.policyCommand(), a.sandboxCommand(), a.doctorCommand(), a.evalCommand(), a.toolCommand(),
-		a.versionCommand())
+	root.AddCommand( // one a line, in the order of the help
+		a.demoCommand(),
+		a.runCommand(),
+		a.resumeCommand(),
+		a.forkCommand(),
+		a.runsCommand(),
+		a.showCommand(),
+		a.verifyCommand(),
+		a.proofCommand(),
+		a.contextCommand(),
+		a.planCommand(),
+		a.compactCommand(),
+		a.memoryCommand(),
+		a.replayCommand(),
+		a.journalCommand(),
+		a.rehearseCommand(),
+		a.modelCommand(),
+		a.initCommand(),
+		a.trustCommand(),
+		a.configCommand(),
+		a.policyCommand(),
+		a.sandboxCommand(),
+		a.doctorCommand(),
+		a.evalCommand(),
+		a.toolCommand(),
+		a.answerCommand(),
+		a.versionCommand(),
+	)
 	root.SetHelpFunc(a.help)
 	root.SetHelpCommand(a.helpCommand())
 	root.InitDefaultCompletionCmd()

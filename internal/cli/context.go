@@ -23,14 +23,18 @@ type sent struct {
 func (a *app) contextCommand() *cobra.Command {
 	var asJSON bool
 	var turn int
+	var policy policyFlag
 	cmd := &cobra.Command{
 		Use:   "context RUN",
 		Short: "Show the exact request that the model was sent at a turn",
 		Long: `Show the exact request that the model was sent at a turn: system prompt, tools and messages, recomputed from the
 journal alone and compared with the hash that was recorded when it was sent. Exit 1 where they differ.
 
+With --context-policy, show what another policy would have sent there instead: answers and results as they were, and a
+summary by belay itself where the policy wants one.
+
 With --json, "request" is the canonical JSON that ctx_hash is made of; docs/contracts/journal.md says how.`,
-		Example:           "  belay context last\n  belay context last --turn 3\n  belay context r_01k5 --turn 3 --json | jq '.request.messages[-1]'",
+		Example:           "  belay context last\n  belay context last --turn 3\n  belay context r_01k5 --turn 3 --context-policy 1m\n  belay context r_01k5 --turn 3 --json | jq '.request.messages[-1]'",
 		Args:              oneRun,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -44,10 +48,14 @@ With --json, "request" is the canonical JSON that ctx_hash is made of; docs/cont
 			if err != nil {
 				return err
 			}
+			if policy.file != "" {
+				return a.showOther(runID, dir, turn, policy, asJSON)
+			}
 			return a.showContext(runID, dir, turn, asJSON)
 		},
 	}
 	cmd.Flags().IntVar(&turn, "turn", 0, "the turn `N`, from 1 (default: the last)")
+	policy.register(cmd.Flags(), "show what this policy would have sent: a `file`, or 200k or 1m")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	a.completeFlags(cmd)
 	return cmd

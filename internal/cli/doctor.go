@@ -147,9 +147,9 @@ func (d *diagnosis) lines(s render.Screen) []string {
 
 func sandboxFinding(level sandbox.Level) finding {
 	if level.Isolation == sandbox.None {
-		return finding{Name: "sandbox", Status: weak, Detail: "none: runs are read-only here", Advice: level.Reason}
+		return finding{Name: "sandbox", Status: weak, Detail: "none: runs are refused, or read-only with --sandbox best-effort", Advice: level.Reason}
 	}
-	return finding{Name: "sandbox", Status: healthy, Detail: string(level.Isolation), Holds: level.Holds, Lacks: level.Lacks}
+	return finding{Name: "sandbox", Status: healthy, Detail: string(level.Isolation) + ", " + level.Name(), Holds: level.Holds, Lacks: level.Lacks}
 }
 
 // writable makes the folder and a file in it.

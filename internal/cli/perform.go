@@ -67,6 +67,7 @@ func (a *app) perform(ctx context.Context, cfg harness.Config, out outputFlags, 
 	}
 	screen := a.screen()
 	lines := append(render.Proofs(screen, result.Proof), screen.Dim("run "+result.RunID+" · "+self()+" show "+result.RunID))
+	lines = append(lines, a.evasions(result.Circumvention)...)
 	if next := at.goOn(result); next != "" {
 		lines = append(lines, screen.Dim("to go on: ")+next)
 	}
@@ -91,6 +92,9 @@ func (a *app) lively(ctx context.Context, cfg harness.Config, start starter) (ha
 	defer stop()
 	out.onError(cancel)
 	cfg.Observe, cfg.Delta, cfg.Progress = live.Observe, live.Delta, live.Progress
+	if render.IsTerminal(a.in) && render.IsTerminal(a.out) && !cfg.PauseToAsk {
+		cfg.Ask, cfg.Remember = (&terminal{live: live, in: a.in}).ask, a.remember
+	}
 	result, err := start(ctx, cfg)
 	if unread := live.Close(); err == nil && unread != nil {
 		err = fmt.Errorf("show the run: %w", unread)

@@ -25,7 +25,8 @@ func (a *app) initCommand() *cobra.Command {
 		Use:   "init [FOLDER]",
 		Short: "Write the settings that a project begins with",
 		Long: `Write .belay/config.yaml into a project (default: the current folder), with the check that its files suggest and every
-other setting as a comment. A file that exists is left as it is.`,
+other setting as a comment, and a first map for agents, AGENTS.md, by looking at the repository. A file that exists is
+left as it is.`,
 		Example: "  belay init\n  belay init ./project && belay trust ./project",
 		Args:    between(0, 1, "at most one folder"),
 		RunE: func(_ *cobra.Command, args []string) error {
@@ -40,6 +41,17 @@ other setting as a comment. A file that exists is left as it is.`,
 			}
 			if err != nil {
 				return err
+			}
+			var checks []string
+			for _, s := range suggestions {
+				checks = append(checks, s.Command)
+			}
+			first, err := initMap(dir, checks)
+			if err != nil {
+				return err
+			}
+			if first != "" {
+				written = append(written, first)
 			}
 			if asJSON {
 				return a.json(struct {

@@ -51,23 +51,31 @@ func auditRun(runID, dir string) (audit, error) {
 
 func (a *app) replayCommand() *cobra.Command {
 	var asJSON, verify bool
+	var policy policyFlag
 	cmd := &cobra.Command{
 		Use:   "replay --verify RUN",
 		Short: "Recompute what the model was sent at every turn, and compare",
 		Long: `Recompute, from the journal alone, the context that the model was sent at every turn, and compare it with what was
 recorded when it was sent. Every turn is proved, failed, or needs another version of belay. The journal's chain is
 checked first. Exit 1 where anything is not proved.`,
-		Example:           "  belay replay --verify last\n  belay replay --verify r_01k5 --json",
+		Example:           "  belay replay --verify last\n  belay replay --verify r_01k5 --json\n  belay replay last --context-policy 1m",
 		Args:              oneRun,
 		ValidArgsFunction: a.completeRun,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if policy.file != "" {
+				if verify {
+					return usagef("--verify and --context-policy are two commands: choose one")
+				}
+				return a.showWhatIf(args[0], policy, asJSON)
+			}
 			if !verify {
-				return usagef("--verify is the only way to replay a run: %s replay --verify %s", self(), render.Line(args[0]))
+				return usagef("--verify or --context-policy says what to replay a run for: %s replay --verify %s", self(), render.Line(args[0]))
 			}
 			return a.audit(args[0], asJSON, audit.replayed)
 		},
 	}
 	cmd.Flags().BoolVar(&verify, "verify", false, "recompute every context and compare")
+	policy.register(cmd.Flags(), "say for each turn what this policy would change in tokens and cost: a `file`, or 200k or 1m")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }

@@ -15,9 +15,12 @@ import (
 type resumeFlags struct {
 	model  string
 	roles  harness.Roles
+	onAsk  onAsk
 	verify []string
 	other  bool
+	fresh  bool
 	boundFlags
+	policyFlag
 	outputFlags
 }
 
@@ -36,6 +39,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 		Example: `  belay resume last
   belay resume r_01k5 --max-turns 80 --budget-usd 6
   belay resume last "use the staging database, not production"
+  belay resume last --fresh
   belay resume last @answer.md --verify "go test ./..." --json`,
 		Args:              between(1, 2, "one run (its id, a unique beginning of it, or `last`) and perhaps a message in quotes"),
 		ValidArgsFunction: a.completeRun,
@@ -61,7 +65,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
-			cfg.Protect, cfg.KeyFiles, cfg.Effort = s.Protect, s.KeyFiles, effort
+			cfg.Protect, cfg.KeyFiles, cfg.Effort, cfg.Checks, cfg.Hidden = s.Protect, s.KeyFiles, effort, s.Checks, s.Hidden
 			if cfg.Known, err = a.known(); err != nil {
 				return err
 			}
@@ -80,8 +84,11 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	flags.StringVar(&f.model, "model", "", "another model from here on")
 	flags.StringVar(&effort, "effort", "", "how much the model is to think from here on: "+strings.Join(harness.Efforts, ", "))
 	registerRoles(flags, &f.roles)
+	registerOnAsk(cmd, &f.onAsk)
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
 	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
+	flags.BoolVar(&f.fresh, "fresh", false, "begin an empty context that knows only the repository's map, the state and the handoff")
+	f.policyFlag.register(flags, "when the context is made smaller from here on: a `file`, or 200k or 1m")
 	f.outputFlags.register(flags)
 	a.completeFlags(cmd)
 	return cmd
@@ -96,6 +103,11 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.PauseToAsk = f.onAsk == "pause"
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
+	cfg.Fresh = f.fresh
+	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {
+		return cfg, err
+	}
 	return cfg, checkVerify(cfg.Verify)
 }

@@ -18,17 +18,23 @@ type runFlags struct {
 	cfg   harness.Config
 	mode  string
 	tools []string
+	onAsk onAsk
+	fixes int
 	boundFlags
+	policyFlag
 	outputFlags
 }
 
 func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringArrayVar(&f.cfg.Verify, "verify", nil, "shell `command` that must pass before the task counts as done; may be repeated")
+	flags.IntVar(&f.fixes, "fix-attempts", 2, "end with 4 when the work still fails verification after `N` repairs")
 	flags.StringVar(&f.cfg.Workspace, "workspace", "", "`folder` to work in (default: the current one)")
 	flags.BoolVar(&f.cfg.AllowWide, "allow-wide-workspace", false, "let the workspace be / or your home folder")
 	flags.StringVar(&f.mode, "mode", string(policy.Edit), "what may happen without asking: plan, manual, edit or autonomous")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the only tools that the model gets, as `A,B`; those that end a run are always there")
+	registerIsolation(flags, &f.cfg)
 	f.boundFlags.register(flags, harness.DefaultBounds)
+	f.policyFlag.register(flags, "when the context is made smaller: a `file`, or 200k or 1m (default: as fits the model)")
 	f.outputFlags.register(flags)
 }
 
@@ -66,6 +72,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 	f.register(cmd.Flags())
 	a.completeFlags(cmd)
 	registerRoles(cmd.Flags(), &f.cfg.Roles)
+	registerOnAsk(cmd, &f.onAsk)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -93,7 +100,17 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
+	cfg.PauseToAsk = f.onAsk == "pause"
+	if given("fix-attempts") {
+		if f.fixes < 0 || f.fixes > 100 {
+			return cfg, usagef("--fix-attempts must be from 0 to 100")
+		}
+		cfg.Refusals = f.fixes + 1
+	}
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
+	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {
+		return cfg, err
+	}
 	for _, name := range f.tools {
 		if name = strings.TrimSpace(name); name != "" {
 			cfg.Only = append(cfg.Only, name)

@@ -39,6 +39,8 @@ type sandboxFlags struct {
 	files                int64
 	cpu, timeout         time.Duration
 	level                string
+	local                []uint16
+	debug                bool
 }
 
 func (a *app) sandboxCommand() *cobra.Command {
@@ -70,6 +72,8 @@ ends with it. What the command writes is passed on; belay adds nothing but, wher
 	flags.StringArrayVar(&f.write, "rw", nil, "let the command write to this `folder` too; can be repeated")
 	flags.StringArrayVar(&f.read, "read", nil, "let the command read this `folder` or file too; can be repeated")
 	flags.StringArrayVar(&f.protect, "protect", nil, "keep what matches this `glob` in the current folder as it is; can be repeated")
+	flags.Var(&ports{&f.local}, "allow-local", "let the command reach the service on this `port` of this machine; can be repeated")
+	flags.BoolVar(&f.debug, "allow-debug", false, "let the command trace its own processes, for debuggers")
 	flags.StringVar(&f.mem, "mem", "", "end the command when it uses more memory than this `size`, such as 512m (default: three quarters of this machine's)")
 	flags.IntVar(&f.pids, "pids", 0, "let the command have at most `N` processes and threads (default 4096)")
 	flags.DurationVar(&f.cpu, "cpu", 0, "end the command when it has used this much processor `time`, such as 30s (default: no limit)")
@@ -121,6 +125,15 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error 
 	level := box.Level()
 	if level.Isolation == sandbox.None {
 		return failed(fmt.Errorf("there is no sandbox here, and the command was not run: %s", level.Reason))
+	}
+
+	if level.Name() != "full" {
+		switch f.level {
+		case "full":
+			return failed(fmt.Errorf("the sandbox here is not full but: %s; the command was not run. --sandbox best-effort runs it read-only", level.Name()))
+		case "best-effort":
+			grant.Workspace = effect.ReadOnly
+		}
 	}
 
 	ctx, caught, stop := untilSignal(ctx)
@@ -213,6 +226,8 @@ func (f *sandboxFlags) config(environ []string) (sandbox.Config, effect.Grant, e
 		}
 	}
 	cfg.Limits.Processes, cfg.Limits.CPU, cfg.Limits.Files, cfg.Limits.OpenFiles = f.pids, f.cpu, f.files, f.openFiles
+	cfg.Local = f.local
+	cfg.Debug = f.debug
 	switch f.level {
 	case "on", "full", "best-effort":
 	default:

@@ -238,3 +238,23 @@ func (f *folder) id(sum func() hash.Hash) []byte {
 	}
 	return object("tree", content.Bytes(), sum)
 }
+
+// Changed lists the files that differ from the last commit, new ones too.
+func Changed(ctx context.Context, root string) ([]string, error) {
+	git, err := exec.LookPath("git")
+	if err != nil {
+		return nil, ErrNoGit
+	}
+	l := lister{ctx: ctx, git: git, root: root}
+	differ, err := l.run("diff", "--name-only", "--no-ext-diff", "--no-textconv", "--relative", "-z", "HEAD")
+	if err != nil {
+		return nil, err
+	}
+	others, err := l.run("ls-files", "-z", "--others", "--exclude-standard")
+	if err != nil {
+		return nil, err
+	}
+	all := append(split(differ), split(others)...)
+	slices.Sort(all)
+	return slices.Compact(all), nil
+}

@@ -13,6 +13,7 @@ import (
 	"belay/internal/yaml"
 	"belay/journal"
 	"belay/policy"
+	"belay/verify"
 )
 
 // Settings is everything that can be set. A zero field is one that nobody has set.
@@ -22,6 +23,8 @@ type Settings struct {
 	Judge    string            // for judgements
 	Fallback []string          // in the place of a model that cannot be reached
 	Mode     policy.Mode       //
+	Checks   []verify.Check    // verifiers that are described
+	Hidden   []string          // folders of hidden tests, absolute
 	Verify   []string          // shell commands that must pass; a person chose each
 	Bounds   journal.Bounds    //
 	Tools    []string          // the only tools the model gets; nil is all

@@ -109,7 +109,7 @@ var table = []setting{
 		},
 		shown: func(m policy.Mode) string { return string(m) },
 	},
-	of[[]string]{
+	verification{of[[]string]{
 		Key:   Key{Name: "verify", Env: "BELAY_VERIFY", Flag: "--verify", Doc: "shell commands that must pass before a task is done and proved", Untrusted: Ignored},
 		at:    func(s *Settings) *[]string { return &s.Verify },
 		isSet: func(v []string) bool { return v != nil },
@@ -118,7 +118,7 @@ var table = []setting{
 		},
 		text: func(text string, _ place) ([]string, error) { return split(text, "\n", checkCommand) },
 		why:  "a command of its own would be run, and could prove anything",
-	},
+	}},
 	count[int]("turns", "BELAY_MAX_TURNS", "--max-turns", "turns of a session", func(s *Settings) *int { return &s.Bounds.Turns }),
 	count[int64]("tokens", "BELAY_MAX_TOKENS", "--max-tokens", "tokens of a run, read and written", func(s *Settings) *int64 { return &s.Bounds.Tokens }),
 	of[message.Cost]{

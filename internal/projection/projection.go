@@ -16,7 +16,11 @@ import (
 
 // Version names the rules by which events become a request. It is part of every context hash, so a context
 // made by other rules can be told from a damaged one.
-const Version = "1"
+const Version = "2"
+
+// Known says whether contexts of that version can be recomputed. Version 1 knew no recap, erase, compaction or fresh
+// session, and had no other rule.
+func Known(version string) bool { return version == "1" || version == Version }
 
 // Fold is the projection of the events it was given so far. Applying one event costs what that event adds,
 // never what came before; a test shows that it equals a fold from the start at every event.
@@ -29,6 +33,17 @@ type Fold struct {
 
 	pictures int64 // how many images there are
 	started  bool
+	version  string
+
+	metas      []meta // beside each message; replaced, never changed
+	stored     map[string]stored
+	episodes   []episode
+	inMessages int64 // of bytes, those of messages
+	calling    int64 // bytes of text in the request that was sent last
+	rate       rate
+	turns      int // replies of the main loop since the last break of the prefix
+	broken     bool
+	dropped    bool // earlier summaries are left out
 
 	calls   []message.ToolCall // of the last reply
 	results map[string]message.ToolResult
@@ -71,7 +86,13 @@ func Project(events []journal.Event) (*Fold, error) {
 }
 
 // Apply takes the next event of the main loop's journal.
-func (f *Fold) Apply(e journal.Event) error { return f.Take(e.Type, e) }
+func (f *Fold) Apply(e journal.Event) error { return f.From(e.Seq).Take(e.Type, e) }
+
+// From says which event is taken next, for who uses Take: without it, the one after the last.
+func (f *Fold) From(seq int64) *Fold {
+	f.seq = seq - 1
+	return f
+}
 
 // Payload is decoded into the struct that belongs to its event's type.
 type Payload interface{ Decode(v any) error }
@@ -105,6 +126,7 @@ func (f *Fold) rewind(p journal.Rewind) error {
 		*f = f.marks[n-1].fold
 		f.seq, f.request.Replies, f.marks = seq, replies, marks // a script goes on and does not begin again
 		f.request.Messages = f.request.Messages[:len(f.request.Messages):len(f.request.Messages)]
+		f.metas = f.metas[:len(f.metas):len(f.metas)]
 	}
 	if p.Told == "" {
 		return nil
@@ -134,8 +156,6 @@ func (f *Fold) take(t journal.Type, e Payload) error {
 		m := message.UserText(p.Text)
 		for _, img := range p.Images {
 			m.Blocks = append(m.Blocks, message.Block{Kind: message.KindImage, Image: &img})
-			f.pictures++
-			f.picture += int64(len(img.Data)+2) / 3 * 4
 		}
 		return f.hear(m)
 	case journal.TypeModelReply:
@@ -144,6 +164,32 @@ func (f *Fold) take(t journal.Type, e Payload) error {
 			return err
 		}
 		return f.reply(p)
+	case journal.TypeModelCall:
+		var p journal.ModelCall
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		if p.Purpose == "" {
+			f.calling = f.text()
+		}
+	case journal.TypeRecap:
+		var p journal.Recap
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.hear(message.UserText(p.Text))
+	case journal.TypeErase:
+		var p journal.Erase
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.erase(p)
+	case journal.TypeCompaction:
+		var p journal.Compaction
+		if err := e.Decode(&p); err != nil {
+			return err
+		}
+		return f.compact(p)
 	case journal.TypeToolResult:
 		var p journal.ToolResult
 		if err := e.Decode(&p); err != nil {
@@ -155,10 +201,14 @@ func (f *Fold) take(t journal.Type, e Payload) error {
 }
 
 func (f *Fold) start(p journal.SessionStart) error {
-	if f.started {
+	if f.started && !p.Fresh {
 		return nil // a resumed session goes on with the context it has
 	}
-	f.started = true
+	version := f.version
+	if !f.started {
+		version = p.Projection
+	}
+	*f = Fold{started: true, seq: f.seq, marks: f.marks, version: version, rate: f.rate, request: model.Request{Replies: f.request.Replies}}
 	f.request.System, f.request.MaxOutput = p.System, p.MaxOutput
 	if len(p.Tools) > 0 {
 		if err := json.Unmarshal(p.Tools, &f.request.Tools); err != nil {
@@ -176,7 +226,7 @@ func (f *Fold) start(p journal.SessionStart) error {
 	f.bytes += int64(len(head))
 	f.prefix = sha256.Sum256(head)
 	f.request.PrefixHash = hex.EncodeToString(f.prefix[:])
-	f.chain = sha256.Sum256([]byte("belay.ctx\n" + Version + "\n" + f.request.PrefixHash + "\n"))
+	f.chain = sha256.Sum256([]byte("belay.ctx\n" + f.version + "\n" + f.request.PrefixHash + "\n"))
 	return nil
 }
 
@@ -185,6 +235,8 @@ func (f *Fold) reply(p journal.ModelReply) error {
 		return nil
 	}
 	f.request.Replies++
+	f.turns++
+	f.rate.learn(f.calling, p.Usage)
 	if len(p.Blocks) == 0 {
 		return nil
 	}
@@ -209,11 +261,11 @@ func (f *Fold) result(p journal.ToolResult) error {
 	if f.results == nil {
 		return fmt.Errorf("result of call %q follows no reply that asked for it", p.CallID)
 	}
-	for _, img := range p.Images {
-		f.pictures++
-		f.picture += int64(len(img.Data)+2) / 3 * 4
-	}
 	f.results[p.CallID] = message.ToolResult{CallID: p.CallID, Text: p.Text, Error: p.Status == "error", Images: p.Images}
+	if f.stored == nil {
+		f.stored = map[string]stored{}
+	}
+	f.stored[p.CallID] = stored{summary: p.Summary, size: p.Size}
 	if len(f.results) < len(f.calls) {
 		return nil
 	}
@@ -243,6 +295,10 @@ func (f *Fold) say(m message.Message) error {
 	f.chain = sha256.Sum256(append(f.chain[:], digest[:]...))
 	f.bytes += int64(len(b))
 	f.request.Messages = append(f.request.Messages, m)
+	n, picture := picturesOf(m)
+	f.inMessages += int64(len(b))
+	f.metas = append(f.metas, meta{seq: f.seq, digest: digest, bytes: int64(len(b)), pictures: n, picture: picture})
+	f.pictures, f.picture = f.pictures+n, f.picture+picture
 	return nil
 }
 
@@ -272,7 +328,7 @@ func (f *Fold) Request() (model.Request, Hashes, error) {
 		PrefixHash: r.PrefixHash,
 		Messages:   len(r.Messages),
 		Bytes:      f.bytes,
-		Estimate:   (f.bytes-f.picture)/4 + f.pictures*imageTokens,
+		Estimate:   f.estimate(),
 	}, nil
 }
 

@@ -129,7 +129,7 @@ func TestFrozenHash(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := sha256.Sum256([]byte(`{"system":"be <good>","tools":[{"name":"Bash","description":"runs","schema":{"type":"object"}}],"max_output":0}`))
-	chain := sha256.Sum256([]byte("belay.ctx\n1\n" + hex.EncodeToString(head[:]) + "\n"))
+	chain := sha256.Sum256([]byte("belay.ctx\n2\n" + hex.EncodeToString(head[:]) + "\n"))
 	for _, m := range []string{
 		`{"role":"user","blocks":[{"kind":"text","text":"fix & go"}]}`,
 		`{"role":"assistant","blocks":[{"kind":"text","text":"done"}]}`,

@@ -1,6 +1,8 @@
 package projection
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -109,7 +111,7 @@ func replayOne(fold *Fold, e journal.Event, call journal.ModelCall, version stri
 	request, hashes, err := fold.Request()
 	c := Context{Seq: e.Seq, Turn: e.Turn, CtxHash: call.CtxHash, Verdict: Failed}
 	switch {
-	case version != Version:
+	case !Known(version):
 		c.Verdict, c.Detail = Needs, "made by projection version "+version
 	case err != nil:
 		c.Detail = err.Error()
@@ -126,3 +128,13 @@ func replayOne(fold *Fold, e journal.Event, call journal.ModelCall, version stri
 // Canonical is the JSON of a request whose parts the context's hash is made of: compact, with fields in the order of
 // the Go types, without HTML escapes.
 func Canonical(r model.Request) ([]byte, error) { return encode(r) }
+
+// Digest is the SHA-256, in hex, of a request that is no part of the main loop's chain, and its size in bytes.
+func Digest(r model.Request) (hash string, size int64, err error) {
+	b, err := encode(r)
+	if err != nil {
+		return "", 0, err
+	}
+	sum := sha256.Sum256(b)
+	return hex.EncodeToString(sum[:]), int64(len(b)), nil
+}

@@ -49,5 +49,8 @@ func Forget(home, runID string) error {
 	if err := os.Remove(filepath.Join(home, vaultName, runID)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("forget the vault: %w", err)
 	}
+	if err := os.RemoveAll(filepath.Join(home, vaultName, "base", runID)); err != nil { // former tests
+		return fmt.Errorf("forget the vault: %w", err)
+	}
 	return nil
 }

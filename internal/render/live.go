@@ -29,6 +29,7 @@ type Live struct {
 	typing strings.Builder
 	frame  int
 	drawn  bool // a status line stands on the screen
+	held   bool // nothing moves: a person is typing
 	err    error
 
 	stop chan struct{}
@@ -116,6 +117,21 @@ func (l *Live) Notice(lines ...string) {
 	l.print(lines)
 }
 
+// Hold keeps the status line away while a person types.
+func (l *Live) Hold(on bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.held = on
+	l.write(l.erase())
+}
+
+// Prompt shows a text behind which a person types. It must be clean.
+func (l *Live) Prompt(text string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.write(l.erase() + text)
+}
+
 // Close takes the status line away and returns the first error of writing.
 func (l *Live) Close() error {
 	select {
@@ -142,6 +158,9 @@ func (l *Live) tick() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	now := l.clock()
+	if l.held {
+		return
+	}
 	if l.screen.Moving {
 		if l.teller.end == nil {
 			l.frame++

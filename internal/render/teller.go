@@ -60,6 +60,12 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, func(p journal.Degraded) []string { return Degraded(t.screen, p) })
 	case journal.TypeHook:
 		return decoded(e, t.hook)
+	case journal.TypeQuestion:
+		return decoded(e, t.question)
+	case journal.TypeAnswer:
+		return decoded(e, t.replied)
+	case journal.TypePermission:
+		return decoded(e, t.permitted)
 	case journal.TypeSessionEnd:
 		return decoded(e, t.ended)
 	case journal.TypeFork:

@@ -8,7 +8,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"belay/effect"
@@ -61,41 +60,10 @@ func (e *env) call(ctx context.Context, cmd Call) (tool.Exit, error) {
 	if tmp, err = filepath.EvalSymlinks(tmp); err != nil {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
-	if cmd.Timeout > 0 {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, cmd.Timeout, errTimeout)
-		defer cancel()
-	}
-	c := exec.Command(seatbeltProgram, append([]string{"-p", s.seatbelt(e.grant.Workspace, tmp, seatbeltRoots)}, cmd.Argv...)...)
-	c.Dir, c.Stdin, c.Stdout, c.Stderr = dir, cmd.Stdin, cmd.Output, cmd.Errors
-	if c.Stderr == nil {
-		c.Stderr = cmd.Output
-	}
-	c.Env = append([]string{"PATH=" + strings.Join(s.host.path, ":"), "HOME=" + tmp, "TMPDIR=" + tmp, "TERM=dumb", "BELAY_SANDBOX=seatbelt",
-		"GIT_TERMINAL_PROMPT=0", "GOPROXY=off", "GOFLAGS=" + s.host.env["GOFLAGS"]}, cmd.Env...)
-	c.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	began := time.Now()
-	if err := c.Start(); err != nil {
-		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
-	}
-	stop := context.AfterFunc(ctx, func() { syscall.Kill(-c.Process.Pid, syscall.SIGKILL) })
-	werr := c.Wait()
-	stop()
-	syscall.Kill(-c.Process.Pid, syscall.SIGKILL)
-	exit := tool.Exit{Code: c.ProcessState.ExitCode(), Duration: time.Since(began), TimedOut: context.Cause(ctx) == errTimeout}
-	if ws, ok := c.ProcessState.Sys().(syscall.WaitStatus); ok && ws.Signaled() {
-		exit.Code, exit.Signal = 128+int(ws.Signal()), ws.Signal().String()
-	}
-	var ended *exec.ExitError
-	switch {
-	case exit.TimedOut:
-		return exit, nil
-	case ctx.Err() != nil:
-		return exit, ctx.Err()
-	case werr != nil && !errors.As(werr, &ended):
-		return exit, fmt.Errorf("exec %s: %w", name, werr)
-	}
-	return exit, nil
+	argv := append([]string{seatbeltProgram, "-p", s.seatbelt(e.grant.Workspace, tmp, seatbeltRoots)}, cmd.Argv...)
+	inside := &env{s: &Sandbox{workspace: s.workspace}, dir: dir}
+	inside.s.cfg.Environ = []string{"PATH=" + strings.Join(s.host.path, ":"), "HOME=" + tmp, "TMPDIR=" + tmp, "TERM=dumb", "BELAY_SANDBOX=seatbelt",
+		"GIT_TERMINAL_PROMPT=0", "GOPROXY=off", "GOFLAGS=" + s.host.env["GOFLAGS"]}
+	cmd.Argv, cmd.Dir = argv, dir
+	return inside.unbounded(ctx, cmd)
 }
-
-var errTimeout = errors.New("the command's time is over")

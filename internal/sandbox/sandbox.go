@@ -25,6 +25,8 @@ const (
 	Namespaces Isolation = "namespaces"
 	// Seatbelt is a profile of macOS's sandbox.
 	Seatbelt Isolation = "seatbelt"
+	// Off is no boundary, because a person wants none.
+	Off Isolation = "off"
 	// None is no boundary: commands are refused and files can only be read.
 	None Isolation = "none"
 )
@@ -56,8 +58,8 @@ func (l Level) Name() string {
 	switch {
 	case l.Isolation == None:
 		return "none"
-	case l.Isolation == Seatbelt:
-		return "seatbelt"
+	case l.Isolation == Seatbelt || l.Isolation == Off:
+		return string(l.Isolation)
 	case !l.Landlock && len(l.Groups) < 2:
 		return "no landlock, no cgroup"
 	case !l.Landlock:
@@ -69,6 +71,9 @@ func (l Level) Name() string {
 }
 
 func (l Level) String() string {
+	if l.Isolation == Off {
+		return "off: commands run without a sandbox"
+	}
 	if l.Isolation == None {
 		return fmt.Sprintf("none: %s", l.Reason)
 	}
@@ -105,6 +110,8 @@ type Config struct {
 	Read      []string // further directories and files that commands and file tools may read
 	Write     []string // further directories that commands may write, where they may write to the workspace or Config says so
 	Limits    Limits   // of every call
+	Off       bool     // a person wants no sandbox
+	Local     []uint16 // ports of services on this machine's loopback that commands of the agent can reach
 	Debug     bool     // commands may trace their own processes, for debuggers
 	TmpBytes  int64    // size of the private /tmp; 0 is DefaultTmpBytes
 	// PrivateCache starts the Go build cache empty. Otherwise the host's is readable underneath it, which
@@ -175,7 +182,10 @@ func New(cfg Config) (*Sandbox, error) {
 	if ws == home {
 		return nil, fmt.Errorf("sandbox: workspace and state directory are both %s: set BELAY_HOME to another one", ws)
 	}
-	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{}}
+	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{ports: cfg.Local}}
+	if cfg.Off {
+		s.level = Level{Isolation: Off, Lacks: []string{"anything: commands run as you, without a sandbox"}}
+	}
 	s.userHome = lookup(cfg.Environ, "HOME")
 	if s.userHome == "" {
 		s.userHome, _ = os.UserHomeDir()

@@ -294,6 +294,7 @@ func (e *endings) get() ending {
 // helpers are the ones that wait for a command.
 type helpers struct {
 	mu     sync.Mutex
+	ports  []uint16 // of the host's loopback that are let in
 	idle   []*standing
 	closed bool
 }
@@ -316,7 +317,15 @@ func (p *helpers) take(level Level) (*standing, error) {
 		return h, nil
 	}
 	p.mu.Unlock()
-	return startHelper(level)
+	h, err := startHelper(level)
+	if err != nil || len(p.ports) == 0 {
+		return h, err
+	}
+	if err := h.local(p.ports); err != nil {
+		h.end()
+		return nil, err
+	}
+	return h, nil
 }
 
 // put gives a helper back, which then makes a room ahead, unless that is nil.

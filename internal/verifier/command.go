@@ -26,7 +26,6 @@ type Command struct {
 	Env     tool.Env
 	Sandbox string        // the isolation that Env gives
 	Timeout time.Duration // 0 is DefaultTimeout
-	Title   string        // "" is Line
 	Kind    verify.Level  // 0 is verify.Deterministic
 	// MustCount refuses a pass of which nobody can tell how many tests it executed.
 	MustCount bool
@@ -34,7 +33,7 @@ type Command struct {
 	Over func(verify.Over) tool.Env
 }
 
-func (c *Command) Name() string { return cmp.Or(c.Title, c.Line) }
+func (c *Command) Name() string { return c.Line }
 
 func (c *Command) Level() verify.Level { return cmp.Or(c.Kind, verify.Deterministic) }
 

@@ -209,7 +209,7 @@ func lastUser(req model.Request) (string, bool) {
 		if m.Role != message.User {
 			continue
 		}
-		if s := message.PlainText(m.Blocks); s != "" {
+		if s := message.PlainText(m.Blocks); s != "" && !strings.HasPrefix(s, "<recap>") { // which may follow anything
 			return s, true
 		}
 	}

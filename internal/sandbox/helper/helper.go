@@ -73,6 +73,7 @@ type Landlock struct {
 // command where the last one has prepared. Base is done once, for all that follow, and shared by all commands:
 // they get it read-only.
 type Program struct {
+	Listen   []uint16 // ports of the sandbox's loopback: listeners are answered with Listens, before all else
 	Base     []Step
 	Steps    []Step
 	SetIDs   bool // become UID and GID without other groups; otherwise the helper's own ids stay
@@ -87,7 +88,10 @@ type Program struct {
 
 // Encode gives the form in which a Program goes over the control socket: its length and its fields.
 func (p *Program) Encode() []byte {
-	b := make([]byte, 4, 8192)
+	b := num(make([]byte, 4, 8192), uint64(len(p.Listen)))
+	for _, port := range p.Listen {
+		b = num(b, uint64(port))
+	}
 	for _, steps := range [][]Step{p.Base, p.Steps} {
 		b = num(b, uint64(len(steps)))
 		for _, s := range steps {
@@ -123,6 +127,10 @@ func (p *Program) Encode() []byte {
 func Decode(b []byte) (*Program, bool) {
 	d := decoder{b: b, ok: true}
 	p := &Program{}
+	p.Listen = make([]uint16, d.count())
+	for i := range p.Listen {
+		p.Listen[i] = uint16(d.num())
+	}
 	for _, steps := range []*[]Step{&p.Base, &p.Steps} {
 		*steps = make([]Step, d.count())
 		for i := range *steps {
@@ -207,7 +215,8 @@ func (d *decoder) text() string {
 
 // First byte of a Status, which its length precedes, as it does with a Program: how the command ended, or why it never began.
 const (
-	Ended  = 'x' // followed by the wait status, four bytes, low byte first
-	Wrote  = 'w' // no end: followed by how many blocks of 512 bytes a process without a parent has written, eight bytes, low byte first
-	Failed = 'e' // followed by text: the sandbox could not be built
+	Ended   = 'x' // followed by the wait status, four bytes, low byte first
+	Wrote   = 'w' // no end: followed by how many blocks of 512 bytes a process without a parent has written, eight bytes, low byte first
+	Listens = 'l' // no end: the descriptors of the listeners come with it
+	Failed  = 'e' // followed by text: the sandbox could not be built
 )

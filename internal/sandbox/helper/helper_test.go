@@ -34,6 +34,7 @@ func TestImports(t *testing.T) {
 }
 
 var sample = &Program{
+	Listen: []uint16{3128, 65535},
 	Base:   []Step{{Code: Tmpfs, A: "/tmp", B: "size=1"}},
 	Steps:  []Step{{Code: Bind, Flags: ReadOnly | Optional, A: "/usr", B: "/usr"}, {Code: Overlay, A: "/a\x00/b", B: "/c", C: "/u\x00/w"}},
 	SetIDs: true, UID: 1000, GID: 4294967294, Limits: []Limit{{Resource: 4, Value: 0}, {Resource: 7, Value: 1 << 63}},

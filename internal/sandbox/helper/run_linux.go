@@ -56,6 +56,9 @@ func run() {
 	var ready *room
 	for {
 		p, files := receive()
+		if len(p.Listen) > 0 {
+			listen(p.Listen)
+		}
 		if len(p.Base) > 0 {
 			base = p.Base
 		}
@@ -390,6 +393,29 @@ func send(status []byte) {
 			syscall.Exit(1)
 		}
 		b = b[max(n, 0):]
+	}
+}
+
+// listen listens on ports of the loopback in here, and hands the listeners out.
+func listen(ports []uint16) {
+	var fds []int
+	for _, port := range ports {
+		fd, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
+		if err == nil {
+			err = syscall.Bind(fd, &syscall.SockaddrInet4{Port: int(port), Addr: [4]byte{127, 0, 0, 1}})
+		}
+		if err == nil {
+			err = syscall.Listen(fd, 128)
+		}
+		if err != nil {
+			send(failed("listening on a port of the loopback: " + err.Error()))
+			return
+		}
+		fds = append(fds, fd)
+	}
+	syscall.Sendmsg(ControlFD, []byte{1, 0, 0, 0, Listens}, syscall.UnixRights(fds...), nil, 0)
+	for _, fd := range fds {
+		syscall.Close(fd)
 	}
 }
 

@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"belay/internal/render"
+	"belay/journal"
+)
+
+// terminal asks the person in front of the screen, in plain lines.
+type terminal struct {
+	live  *render.Live
+	once  sync.Once
+	in    io.Reader
+	lines chan string
+}
+
+// guardTime is how long after a question nothing that is typed counts: a stray key accepts nothing.
+const guardTime = 400 * time.Millisecond
+
+func (t *terminal) read() {
+	t.lines = make(chan string)
+	go func() {
+		in := bufio.NewScanner(t.in)
+		for in.Scan() {
+			t.lines <- in.Text()
+		}
+		close(t.lines)
+	}()
+}
+
+// ask waits for an answer that is one of the question's, or for words where it has no options. The question itself is on the
+// screen already.
+func (t *terminal) ask(ctx context.Context, q journal.Question) (journal.Answer, error) {
+	t.once.Do(t.read)
+	t.live.Hold(true)
+	defer t.live.Hold(false)
+	opened := time.Now()
+	t.live.Prompt("  your answer: ")
+	for {
+		select {
+		case <-ctx.Done():
+			return journal.Answer{}, ctx.Err()
+		case line, more := <-t.lines:
+			if !more {
+				return journal.Answer{}, errors.New("the terminal is gone")
+			}
+			if time.Since(opened) < guardTime {
+				continue
+			}
+			if a, ok := readAnswer(q, line); ok {
+				return a, nil
+			}
+			var ids []string
+			for _, o := range q.Options {
+				ids = append(ids, o.ID)
+			}
+			t.live.Prompt("  it is one of " + strings.Join(ids, ", ") + "; `no, because …` says why. Your answer: ")
+		}
+	}
+}
+
+// readAnswer reads "once", "o", "no, because it is late", or the person's own words.
+func readAnswer(q journal.Question, line string) (journal.Answer, bool) {
+	line = strings.TrimSpace(line)
+	if line == "" && q.Default != "" {
+		line = q.Default
+	}
+	if line == "" {
+		return journal.Answer{}, false
+	}
+	if len(q.Options) == 0 {
+		return journal.Answer{Choice: line}, true
+	}
+	word, rest, _ := strings.Cut(line, " ")
+	word = strings.ToLower(strings.TrimRight(word, ",:;."))
+	var fits []string
+	for _, o := range q.Options {
+		id := strings.ToLower(o.ID)
+		if id == word {
+			fits = []string{o.ID}
+			break
+		}
+		if strings.HasPrefix(id, word) {
+			fits = append(fits, o.ID)
+		}
+	}
+	if q.Kind == "permission" && word == "yes" || word == "y" && len(fits) == 0 {
+		fits = []string{"once"}
+	}
+	if len(fits) != 1 {
+		return journal.Answer{}, false
+	}
+	reason := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "because"))
+	return journal.Answer{Choice: fits[0], Reason: reason}, true
+}
