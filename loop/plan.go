@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"belay/effect"
 	"belay/handoff"
 	"belay/journal"
 	"belay/message"
@@ -308,8 +309,15 @@ func (s *session) critiqued() error {
 	return nil
 }
 
-// planned takes a plan, or says why not. The request, the plan and the outcome are one batch: all of it or nothing.
-func (s *session) planned(st step) error {
+// planned takes a plan, or says why not. The request, the plan and the outcome are one batch; recorded says that an earlier process has
+// written the request already.
+func (s *session) planned(st step, recorded bool) error {
+	refuse := s.refuse
+	if recorded {
+		refuse = func(r journal.ToolRequest, why tool.Failure) error {
+			return s.settle(r.CallID, tool.Spec{}, tool.Fail(why))
+		}
+	}
 	var args struct {
 		journal.Plan
 		Contradicted string `json:"contradicted"`
@@ -321,7 +329,7 @@ func (s *session) planned(st step) error {
 	next := args.Plan
 	var notes []string
 	if next.Objective != "" && !sameWords(next.Objective, p.objective) {
-		return s.refuse(st.request, tool.Failure{Code: tool.Denied, Message: "the plan is not taken: its objective is another one, and the objective is the person's: " + firstLine(p.objective),
+		return refuse(st.request, tool.Failure{Code: tool.Denied, Message: "the plan is not taken: its objective is another one, and the objective is the person's: " + firstLine(p.objective),
 			Hint: "Send the plan without an objective. If the objective must change, say so with ReportBlocker: a person changes it with `belay plan edit`."})
 	}
 	next.Objective = p.plan.Objective // "" where the task itself is the objective
@@ -341,6 +349,7 @@ func (s *session) planned(st step) error {
 	switch {
 	case !p.have:
 		event = s.entry(journal.TypePlan, next)
+	case samePlan(p.plan, next) && recorded: // belay stopped after it took the plan
 	case samePlan(p.plan, next):
 		notes = append(notes, "it is the plan that stands")
 	case sameSteps(p.plan.Steps, next.Steps):
@@ -349,7 +358,7 @@ func (s *session) planned(st step) error {
 		trigger := p.trigger
 		if trigger == "" && args.Contradicted != "" {
 			if !slices.Contains(p.plan.Assumptions, args.Contradicted) {
-				return s.refuse(st.request, tool.Failure{Code: tool.Conflict, Message: "the plan is not changed: the assumption that is said to be contradicted is none of its assumptions.", Hint: "Name one of: " + strings.Join(p.plan.Assumptions, " | ")})
+				return refuse(st.request, tool.Failure{Code: tool.Conflict, Message: "the plan is not changed: the assumption that is said to be contradicted is none of its assumptions.", Hint: "Name one of: " + strings.Join(p.plan.Assumptions, " | ")})
 			}
 			trigger = "assumption contradicted: " + args.Contradicted
 		}
@@ -357,7 +366,7 @@ func (s *session) planned(st step) error {
 			trigger = "all steps are done"
 		}
 		if trigger == "" {
-			return s.refuse(st.request, tool.Failure{Code: tool.Conflict, Message: "the plan stands: its steps change only after 3 errors in a step, a verifier that failed twice, a contradicted assumption, 80 % of a budget, or the person's word.",
+			return refuse(st.request, tool.Failure{Code: tool.Conflict, Message: "the plan stands: its steps change only after 3 errors in a step, a verifier that failed twice, a contradicted assumption, 80 % of a budget, or the person's word.",
 				Hint: "Send the same steps with their states. If an assumption of the plan turned out wrong, name it in \"contradicted\"."})
 		}
 		event = s.entry(journal.TypeReplan, journal.Replan{Old: p.plan, New: next, Trigger: trigger, By: "model"})
@@ -371,7 +380,10 @@ func (s *session) planned(st step) error {
 	if err != nil {
 		return err
 	}
-	batch := []journal.Entry{s.entry(journal.TypeToolRequest, st.request)}
+	var batch []journal.Entry
+	if !recorded {
+		batch = append(batch, s.entry(journal.TypeToolRequest, st.request))
+	}
 	if event.Type != "" {
 		batch = append(batch, event)
 	}
@@ -493,4 +505,10 @@ func (s *session) nestedInstructions(paths []string) error {
 		}
 	}
 	return nil
+}
+
+// plans says whether a recorded call is a plan that was allowed: taking it again changes nothing.
+func (p *planner) plans(tools *tool.Registry, r journal.ToolRequest) bool {
+	t, ok := tools.Lookup(r.Tool)
+	return ok && t.Spec().Signal == tool.Planning && r.Permission.Verdict == effect.Allow
 }

@@ -49,6 +49,10 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 			if err := s.run(ctx, []step{{call: call, tool: t, request: request}}); err != nil {
 				return nil, err
 			}
+		case s.plans.plans(s.Tools, request):
+			if err := s.planned(step{call: call, request: request}, true); err != nil {
+				return nil, err
+			}
 		default:
 			failpoint.Hit("settle.before")
 			if err := s.settle(call.ID, tool.Spec{}, tool.Fail(outcomeUnknown)); err != nil {
