@@ -22,6 +22,9 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 			}
 		}
 	}
+	if err := s.heard(ctx); err != nil {
+		return nil, err
+	}
 	s.turns = s.guard.turns + 1
 	if stop, err := s.ready(ctx); stop != nil || err != nil {
 		return stop, err
