@@ -49,7 +49,7 @@ var layers = map[string][]string{
 
 	// assembly
 	"harness": {"checkpoint", "internal/failpoint", "message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
-		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
+		"internal/features", "internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
@@ -77,6 +77,7 @@ var layers = map[string][]string{
 	"internal/archive":        {},
 	"internal/conformance":    {"message", "model"},
 	"internal/family":         {},
+	"internal/features":       {"internal/yaml"},
 	"internal/hook":           {"journal"},
 	"internal/demo":           {},
 	"internal/keys":           {},
