@@ -23,10 +23,11 @@ var layers = map[string][]string{
 	"effect":  {},
 
 	// contracts
-	"journal": {"message", "effect", "internal/failpoint"},
-	"tool":    {"message", "effect"},
-	"policy":  {"message", "effect"},
-	"handoff": {},
+	"journal":    {"message", "effect", "internal/failpoint"},
+	"tool":       {"message", "effect"},
+	"policy":     {"message", "effect"},
+	"checkpoint": {},
+	"handoff":    {},
 
 	// meeting points
 	"model":                 {"message"},
@@ -47,7 +48,7 @@ var layers = map[string][]string{
 	"eval":         {"message", "effect", "journal", "verify", "eval/stats", "internal/yaml"},
 
 	// assembly
-	"harness": {"message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
+	"harness": {"checkpoint", "internal/failpoint", "message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
@@ -67,7 +68,7 @@ var layers = map[string][]string{
 	"internal/shell":          {"effect", "tool"},
 	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
 	"internal/sandbox/helper": {},
-	"internal/snapshot":       {},
+	"internal/snapshot":       {"checkpoint", "internal/failpoint"},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
 	"internal/config":         {"verify", "journal", "message", "policy", "tool", "internal/smallfile", "internal/yaml"},
 	"internal/permissions":    {"effect", "policy", "internal/smallfile", "internal/yaml"},
@@ -80,11 +81,12 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"internal/tui", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
 	// viewers
+	"internal/tui":    {"journal", "message", "model", "internal/render"},
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
@@ -96,6 +98,7 @@ var layers = map[string][]string{
 
 // owners says which one package may import each larger library.
 var owners = map[string]string{
+	"charm.land/bubbletea/v2":           "internal/tui",
 	"mvdan.cc/sh/v3":                    "internal/shell",
 	"github.com/spf13/cobra":            "internal/cli",
 	"github.com/goccy/go-yaml":          "internal/yaml",

@@ -82,9 +82,15 @@ type Config struct {
 	PauseToAsk bool
 	Remember   func(rules []string) error
 
+	Inbox func() []string // what the person says while it works, told at the next turn; nil is nothing
+
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
 	HookFiles []HookFile
 	Hooks     []Hook
+
+	ShareWorkspace bool   // work in a workspace in which another run works
+	EnvFiles       string // what checkpoints do with files of secrets: "" or "encrypt", or "leave_out"
+	RewindAfter    int    // failed verifications after which the files go back to the last green checkpoint; 0 is never
 
 	Observe  func(journal.Event) // each event, once it is stored
 	Delta    func(model.Event)   // pieces of a reply as they arrive
@@ -150,6 +156,10 @@ func (cfg Config) show(events []journal.Event) {
 // work runs the loop on the log and keeps the note it leaves beside the journal.
 func (a *agent) work(ctx context.Context, log *journal.File, do looper) (Result, error) {
 	defer a.box.Close()
+	defer a.closeFiles()
+	if a.store != nil {
+		a.loop.Checkpoints = keeper{a.store, log.RunID()}
+	}
 	say := a.loop.Progress
 	if say == nil {
 		say = func(string) {}
@@ -189,6 +199,8 @@ type agent struct {
 	base     *base // what the workspace was; nil without a run
 	results  *results
 	loop     loop.Config
+	store    *snapshot.Store // nil where the run changes no files
+	unlock   func() error    // of the workspace
 }
 
 // isolated says whether commands run in a sandbox; where they do not, the run is read-only.
@@ -295,19 +307,25 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	for _, spec := range registry.Specs() {
 		a.specs = append(a.specs, model.Tool{Name: spec.Name, Description: spec.Description, Schema: spec.Schema})
 	}
+	if err := a.keepFiles(cfg, runID); err != nil {
+		return nil, err
+	}
 	situation := policy.Situation{Mode: a.mode, Workspace: a.place.Workspace, Home: a.place.Home, StateDir: a.home,
 		Sandboxed: a.isolated(), Off: a.level.Isolation == sandbox.Off, Headless: cfg.Ask == nil, Rules: rules}
+	if a.store != nil {
+		situation.Covered = a.store.Covered
+	}
 	hooks, err := a.hooks(cfg, runID, situation)
 	if err != nil {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Inbox: cfg.Inbox, Remember: cfg.Remember,
 		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
-		Evidence: a.base.evidence(), Refusals: cfg.Refusals,
+		Evidence: a.base.evidence(), Refusals: cfg.Refusals, RewindAfter: cfg.RewindAfter,
 		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Nested: nested(a.place.Workspace), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil

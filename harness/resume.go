@@ -60,6 +60,19 @@ func Resume(ctx context.Context, runID string, cfg Config) (Result, error) {
 			return Result{}, err
 		}
 	}
+	if _, err := os.Stat(intentPath(dir)); err == nil { // a rewind was interrupted: it is finished first
+		if err := log.Close(); err != nil {
+			return Result{}, err
+		}
+		r, err := OpenRewind(ctx, home, runID, cfg.EnvFiles)
+		if err == nil {
+			err = r.Close()
+		}
+		if err != nil {
+			return Result{}, err
+		}
+		return Resume(ctx, runID, cfg)
+	}
 	say := cfg.Task
 	cfg = past.fill(cfg)
 	a, err := build(ctx, cfg, runID)

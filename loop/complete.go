@@ -100,8 +100,11 @@ func someOf(paths []string) string {
 // refusal counts a refused completion and ends the run at the last one.
 func (s *session) refusal(why *tool.Failure) (*Outcome, error) {
 	count := journal.Guard{Bound: "completions", Value: float64(s.refused + 1), Limit: float64(s.refusals()), Hard: s.refused+1 >= s.refusals()}
-	if err := s.note(s.entry(journal.TypeGuard, count)); err != nil || !count.Hard {
+	if err := s.note(s.entry(journal.TypeGuard, count)); err != nil {
 		return nil, err
+	}
+	if !count.Hard {
+		return nil, s.backToGreen(context.Background(), s.refused, why.Message)
 	}
 	return &Outcome{Exit: ExitFailed, Reason: fmt.Sprintf("verification failed: %d completions were refused; the last one: %s", s.refused, why.Message)}, nil
 }

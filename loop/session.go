@@ -41,6 +41,7 @@ type session struct {
 	advice    []string // what hooks say to the model before a call's result
 	people    people
 	answering bool // a call is taken up that a person has decided about
+	points    points
 }
 
 // on is a verifier, by name, and the digest of a tree that it looked at.
@@ -125,6 +126,10 @@ func (s *session) end(out Outcome, fault error) (Outcome, error) {
 	fault = errors.Join(fault, s.hookEnd(out), s.drift(&out))
 	out.Asked = s.people.count
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
+	var keepErr error
+	if fault == nil {
+		keepErr = s.preserve(context.Background(), "session end", false, out.Exit == ExitProved)
+	}
 	handoff, handoffErr := s.handOff(out)
 	err := s.record(s.entry(journal.TypeSessionEnd, journal.SessionEnd{
 		Reason: out.Reason, Exit: int(out.Exit), Standing: string(out.Standing), Summary: out.Summary,
@@ -134,7 +139,7 @@ func (s *session) end(out Outcome, fault error) (Outcome, error) {
 		out.Exit, out.Standing, out.Proof = ExitFault, "", nil // what is not recorded is not claimed
 		out.Reason += "; and the end of the run could not be recorded"
 	}
-	return out, errors.Join(fault, err, handoffErr)
+	return out, errors.Join(fault, err, handoffErr, keepErr)
 }
 
 // entry makes a journal entry of the running turn.
@@ -171,7 +176,7 @@ func (s *session) took(events []journal.Event, err error) error {
 
 func (s *session) apply(e journal.Event) error {
 	d := &decoded{Event: e}
-	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.people.apply(d), s.remember(d))
+	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.people.apply(d), s.remember(d), s.points.apply(d, s.Place.Workspace))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}

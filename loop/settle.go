@@ -37,6 +37,18 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 			if err := s.run(ctx, []step{{call: call, tool: t, request: request}}); err != nil {
 				return nil, err
 			}
+		case request.Permission.Verdict == effect.Allow && tool.Replay(request.Replay) == tool.Reversible && len(request.Before) > 0 && s.Checkpoints != nil && s.runsAgain(ctx, request):
+			// What is there now is kept first: somebody may have changed it since.
+			if err := s.preserve(ctx, "before a call runs again", true, false); err != nil {
+				return nil, err
+			}
+			if err := s.Checkpoints.PutBack(ctx, request.Before); err != nil {
+				return nil, err
+			}
+			t, _ := s.Tools.Lookup(request.Tool)
+			if err := s.run(ctx, []step{{call: call, tool: t, request: request}}); err != nil {
+				return nil, err
+			}
 		case s.plans.plans(s.Tools, request):
 			if err := s.planned(step{call: call, request: request}, true); err != nil {
 				return nil, err

@@ -25,6 +25,8 @@ type step struct {
 	request journal.ToolRequest
 	why     *tool.Failure
 	asks    *ask // a person has to agree
+
+	compensation string // a shell line that makes up for an external effect
 }
 
 // steps takes the calls of a reply in their order. Calls that only read run side by side; every other call
@@ -118,6 +120,7 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", consent
 	}
 	st.tool = t
+	st.compensation = plan.Compensation
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
 	asks := decision.Verdict == effect.Ask && s.canAsk()
@@ -184,9 +187,13 @@ func (s *session) perform(ctx context.Context, batch []step) error {
 	if err := s.keepBaseOf(ctx, &batch[0]); err != nil {
 		return err
 	}
-	requests := make([]journal.Entry, len(batch))
-	for i, st := range batch {
-		requests[i] = s.entry(journal.TypeToolRequest, st.request)
+	if err := s.guarded(ctx, &batch[0]); err != nil { // what changes something runs alone
+		return err
+	}
+	var requests []journal.Entry
+	for _, st := range batch {
+		requests = append(requests, s.entry(journal.TypeToolRequest, st.request))
+		requests = append(requests, s.external(st)...)
 	}
 	failpoint.Hit("step.before-request")
 	if err := s.record(requests...); err != nil {
@@ -243,6 +250,9 @@ func (s *session) run(ctx context.Context, batch []step) error {
 		return err
 	}
 	failpoint.Hit("step.after-result")
+	if err := s.followed(ctx, batch[0]); err != nil {
+		return err
+	}
 	return errors.Join(append(faults, ctx.Err())...)
 }
 

@@ -192,6 +192,9 @@ func (s Situation) classifyWrite(e effect.Effect, reason string) finding {
 		if why, class := protected(rel); why != "" {
 			return finding{class: class, rule: "protect: " + why, reason: reason + "; that is " + why}
 		}
+		if e.Kind == effect.Delete && s.Covered != nil && !strings.ContainsAny(p, "*?[") && !s.Covered(p) {
+			return finding{class: effect.ClassIrreversible, rule: "delete: not in a checkpoint", reason: reason + "; no checkpoint holds it"}
+		}
 		return finding{class: effect.ClassReversible, reason: reason}
 	}
 	if why, class := protected(p); class == effect.ClassConfiguration {

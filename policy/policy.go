@@ -23,6 +23,8 @@ type Situation struct {
 	Off       bool   // a person chose to run without a sandbox
 	Headless  bool   // nobody can be asked
 	Rules     *Rules // what people have written down; nil is nothing
+	// Covered says whether a checkpoint holds what lies at an absolute path; nil is that all of the workspace is held.
+	Covered func(path string) bool
 }
 
 // Decision is a judgement.

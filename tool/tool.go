@@ -41,6 +41,8 @@ type Plan struct {
 	Summary string // one line for a person: "go test ./...", "edit add.go (+1 -1)"
 	// Commands are those of a command line, for rules that speak of commands; no other tool has any.
 	Commands []effect.Command
+	// Compensation is a shell line that makes up for an external effect, where there is one: "gh issue close 7".
+	Compensation string
 }
 
 // Replay is the tool's declaration of what to do when a call was allowed but no result was recorded.

@@ -23,7 +23,7 @@ func (a *app) evalCommand() *cobra.Command {
 		Args:    a.noSuchCommand,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.evalRunCommand(), a.evalCheckCommand(), a.evalReportCommand(), a.evalCompareCommand(), a.evalClassifyCommand(), a.evalCalibrateCommand(), a.evalImportCommand(), a.evalConformanceCommand(), a.evalStatsCommand())
+	cmd.AddCommand(a.evalRunCommand(), a.evalCheckCommand(), a.evalReportCommand(), a.evalCompareCommand(), a.evalClassifyCommand(), a.evalCalibrateCommand(), a.evalImportCommand(), a.evalConformanceCommand(), a.evalFromRunCommand(), a.evalStatsCommand())
 	return cmd
 }
 

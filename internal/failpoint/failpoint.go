@@ -10,4 +10,6 @@ var Names = []string{
 	"step.before-request", "step.after-request", "step.after-run", "step.after-result",
 	"ask.before-call", "ask.after-reply",
 	"settle.before", "settle.after",
+	"checkpoint.before-pack", "checkpoint.after-pack", "checkpoint.before-manifest", "checkpoint.after-manifest",
+	"rewind.after-intent", "restore.after-path", "rewind.before-event", "rewind.after-event",
 }
