@@ -81,11 +81,12 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
 	// viewers
+	"internal/tui":    {"journal", "message", "model", "internal/render"},
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
@@ -97,6 +98,7 @@ var layers = map[string][]string{
 
 // owners says which one package may import each larger library.
 var owners = map[string]string{
+	"charm.land/bubbletea/v2":           "internal/tui",
 	"mvdan.cc/sh/v3":                    "internal/shell",
 	"github.com/spf13/cobra":            "internal/cli",
 	"github.com/goccy/go-yaml":          "internal/yaml",

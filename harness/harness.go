@@ -82,6 +82,8 @@ type Config struct {
 	PauseToAsk bool
 	Remember   func(rules []string) error
 
+	Inbox func() []string // what the person says while it works, told at the next turn; nil is nothing
+
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
 	HookFiles []HookFile
 	Hooks     []Hook
@@ -279,7 +281,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	for _, c := range cfg.Checks {
 		lines = append(lines, c.Run)
 	}
-	decides := verifier.DecidesFor(lines...)
+	decides := verifier.DecidesFor(append(lines, verifier.Recipes(a.place.Workspace)...)...)
 	*a.base = *newBase(a.place.Workspace, a.home, runID, decides)
 	var checks []string
 	for _, v := range verifiers {
@@ -318,7 +320,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Remember: cfg.Remember,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Inbox: cfg.Inbox, Remember: cfg.Remember,
 		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),

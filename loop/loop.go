@@ -40,6 +40,7 @@ type Config struct {
 	PauseToAsk bool
 	Remember   func(rules []string) error
 
+	Inbox    func() []string                                  // what the person has said since, told at the next turn
 	Checkpoints Checkpoints // keeps the files; nil keeps none
 	RewindAfter int         // failed verifications after which the files go back to the last green checkpoint; 0 is never
 

@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 
+	"belay/journal"
 	"belay/message"
 )
 
@@ -13,6 +14,13 @@ func (s *session) turn(ctx context.Context) (*Outcome, error) {
 	}
 	if stop, err := s.bounded(); stop != nil || err != nil {
 		return stop, err
+	}
+	if s.Inbox != nil {
+		for _, text := range s.Inbox() {
+			if err := s.record(s.entry(journal.TypeUserMessage, journal.UserMessage{Text: text})); err != nil {
+				return nil, err
+			}
+		}
 	}
 	if err := s.heard(ctx); err != nil {
 		return nil, err

@@ -131,7 +131,6 @@ func oneExercise(from, out, lang string, v *Verdict) error {
 			return err
 		}
 	}
-	var files []string
 	for i, solution := range e.Files.Solution {
 		if !filepath.IsLocal(solution) {
 			return fmt.Errorf("the solution %q lies outside the exercise", solution)
@@ -142,9 +141,6 @@ func oneExercise(from, out, lang string, v *Verdict) error {
 		if err := copyInto(filepath.Join(from, pairs[i]), filepath.Join(to, "oracle", solution)); err != nil {
 			return err
 		}
-	}
-	for name := range hidden {
-		files = append(files, name)
 	}
 	if err := os.WriteFile(filepath.Join(to, "task.yaml"), []byte(exerciseTask(from, lang, v, e, how.line)), 0o644); err != nil {
 		return err

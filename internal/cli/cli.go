@@ -153,7 +153,7 @@ func usagef(format string, args ...any) error {
 func (a *app) root() *cobra.Command {
 	cobra.EnableCommandSorting = false
 	root := &cobra.Command{
-		Use:   "belay",
+		Use:   `belay ["task"]`,
 		Short: "Run AI agents that you can trust",
 		Long: `belay runs a tool-calling model in a loop that you can trust. Every action is judged by a policy, contained by
 a sandbox and recorded in a journal. "Finished" means proved by belay, never claimed by the model.`,
@@ -165,7 +165,13 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 		SilenceUsage:  true,
 		SilenceErrors: true,
 		Args:          a.noSuchCommand,
-		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	f, plain := a.sessionFlags(root)
+	root.RunE = func(cmd *cobra.Command, args []string) error {
+		if !*plain && len(args) == 0 && !(render.IsTerminal(a.in) && render.IsTerminal(a.out)) {
+			return cmd.Help()
+		}
+		return a.converse(cmd.Context(), f, cmd.Flags().Changed, *plain, strings.Join(args, " "), "")
 	}
 	root.CompletionOptions.HiddenDefaultCmd = false
 	root.SetIn(a.in)
@@ -252,6 +258,9 @@ func (a *app) noSuchCommand(cmd *cobra.Command, args []string) error {
 	cmd.SuggestionsMinimumDistance = 2
 	if near := cmd.SuggestionsFor(args[0]); len(near) > 0 {
 		return usagef("there is no command %q. Did you mean `%s %s`?", args[0], cmd.CommandPath(), near[0])
+	}
+	if !cmd.HasParent() && len(args) == 1 && strings.Contains(args[0], " ") && render.IsTerminal(a.in) && render.IsTerminal(a.out) {
+		return nil // a task, for a session
 	}
 	if strings.Contains(args[0], " ") && !cmd.HasParent() {
 		return usagef("there is no command %q. To give belay a task: belay run %q", args[0], args[0])

@@ -84,6 +84,15 @@ func ended(result harness.Result, err error) error {
 
 // lively runs with live text.
 func (a *app) lively(ctx context.Context, cfg harness.Config, start starter) (harness.Result, error) {
+	return a.livelyWith(ctx, cfg, start, func(live *render.Live, cfg *harness.Config) {
+		if render.IsTerminal(a.in) && render.IsTerminal(a.out) && !cfg.PauseToAsk {
+			cfg.Ask, cfg.Remember = (&terminal{live: live, in: a.in}).ask, a.remember
+		}
+	})
+}
+
+// livelyWith lets more be set once the live text is there.
+func (a *app) livelyWith(ctx context.Context, cfg harness.Config, start starter, more func(*render.Live, *harness.Config)) (harness.Result, error) {
 	out := &watched{w: a.out}
 	live := render.NewLive(out, a.screen(), nil)
 	defer live.Close()
@@ -92,9 +101,7 @@ func (a *app) lively(ctx context.Context, cfg harness.Config, start starter) (ha
 	defer stop()
 	out.onError(cancel)
 	cfg.Observe, cfg.Delta, cfg.Progress = live.Observe, live.Delta, live.Progress
-	if render.IsTerminal(a.in) && render.IsTerminal(a.out) && !cfg.PauseToAsk {
-		cfg.Ask, cfg.Remember = (&terminal{live: live, in: a.in}).ask, a.remember
-	}
+	more(live, &cfg)
 	result, err := start(ctx, cfg)
 	if unread := live.Close(); err == nil && unread != nil {
 		err = fmt.Errorf("show the run: %w", unread)

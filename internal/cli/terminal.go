@@ -19,6 +19,7 @@ type terminal struct {
 	once  sync.Once
 	in    io.Reader
 	lines chan string
+	one   bool // a line is read only when one is wanted: others read from the same place
 }
 
 // guardTime is how long after a question nothing that is typed counts: a stray key accepts nothing.
@@ -38,6 +39,9 @@ func (t *terminal) read() {
 // ask waits for an answer that is one of the question's, or for words where it has no options. The question itself is on the
 // screen already.
 func (t *terminal) ask(ctx context.Context, q journal.Question) (journal.Answer, error) {
+	if t.one {
+		return t.askOnce(q)
+	}
 	t.once.Do(t.read)
 	t.live.Hold(true)
 	defer t.live.Hold(false)
@@ -99,4 +103,24 @@ func readAnswer(q journal.Question, line string) (journal.Answer, bool) {
 	}
 	reason := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(rest), "because"))
 	return journal.Answer{Choice: fits[0], Reason: reason}, true
+}
+
+// askOnce reads line by line from a place that is not its own.
+func (t *terminal) askOnce(q journal.Question) (journal.Answer, error) {
+	in, ok := t.in.(*bufio.Reader)
+	if !ok {
+		in = bufio.NewReader(t.in)
+	}
+	t.live.Hold(true)
+	defer t.live.Hold(false)
+	for {
+		t.live.Prompt("  your answer: ")
+		line, err := in.ReadString('\n')
+		if a, ok := readAnswer(q, line); ok {
+			return a, nil
+		}
+		if err != nil {
+			return journal.Answer{}, errors.New("the input has ended, and nobody answered")
+		}
+	}
 }
