@@ -282,7 +282,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	for _, c := range cfg.Checks {
 		lines = append(lines, c.Run)
 	}
-	decides := verifier.DecidesFor(lines...)
+	decides := verifier.DecidesFor(append(lines, verifier.Recipes(a.place.Workspace)...)...)
 	*a.base = *newBase(a.place.Workspace, a.home, runID, decides)
 	var checks []string
 	for _, v := range verifiers {

@@ -161,10 +161,14 @@ func sayOthersChanged(paths []string) string {
 		strings.Join(paths, "\n- ") + more
 }
 
-// heard makes the checkpoint of a person's message.
+// heard makes the checkpoint of a person's message, and of files that tools wrote in the turn before: so a run can go
+// back to before any turn.
 func (s *session) heard(ctx context.Context) error {
 	if s.points.spoken <= s.points.seq {
-		return nil
+		if len(s.points.wrote) == 0 && !s.points.opaque {
+			return nil
+		}
+		return s.preserve(ctx, fmt.Sprintf("after turn %d", s.turns), false, false)
 	}
 	return s.preserve(ctx, "user message", true, false)
 }

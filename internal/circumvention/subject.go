@@ -201,9 +201,12 @@ func deaf(lines []string, number int) bool {
 	return false
 }
 
-// argumentGone says that a shell script used its arguments before, and does not any more.
+// argumentGone says that a shell script used one of its arguments before, and does not any more.
 func argumentGone(removed []line, after string) bool {
-	return slices.ContainsFunc(removed, func(l line) bool { return argument().MatchString(l.text) }) && !argument().MatchString(after)
+	left := argument().FindAllString(after, -1)
+	return slices.ContainsFunc(removed, func(l line) bool {
+		return slices.ContainsFunc(argument().FindAllString(l.text, -1), func(a string) bool { return !slices.Contains(left, a) })
+	})
 }
 
 func unquote(s string) string {

@@ -84,13 +84,31 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, t.forked)
 	case journal.TypeResume:
 		return decoded(e, t.resumed)
-	case journal.TypeWriterOpen:
+	case journal.TypeWriterOpen, journal.TypeCheckpoint, journal.TypeExternal:
 		return nil, nil
+	case journal.TypeRewind:
+		return decoded(e, t.rewound)
 	}
 	if t.story { // a type of a later version: kept by the journal, named here
 		return []string{t.screen.paint(dim, "  · "+Line(string(e.Type)))}, nil
 	}
 	return nil, nil
+}
+
+// rewound says what went back, and what did not.
+func (t *teller) rewound(p journal.Rewind) []string {
+	what := "files and conversation"
+	switch {
+	case !p.Context:
+		what = "files"
+	case !p.Files:
+		what = "conversation"
+	}
+	lines := []string{t.screen.paint(bold, "went back") + fmt.Sprintf(": %s, to event %d (checkpoint %s, %s)", what, p.ToSeq, Line(p.Checkpoint), plural(int64(len(p.Restored)), "path"))}
+	for _, x := range p.Effects {
+		lines = append(lines, "  stays: "+Line(x.Summary)+" ("+Line(x.Target)+")")
+	}
+	return t.block(lines)
 }
 
 func (t *teller) forked(p journal.Fork) []string {

@@ -20,6 +20,13 @@ func Decides(file string) bool {
 		path.Ext(name) == ".py" && (strings.HasPrefix(name, "test_") || strings.HasSuffix(stem, "_test")):
 		return true
 	}
+	if slices.Contains(scriptEnds, path.Ext(name)) {
+		for _, word := range []string{"test", "tests", "check", "run_tests", "run-tests", "runtests"} {
+			if stem == word || strings.HasPrefix(stem, "test_") || strings.HasPrefix(stem, "test-") || strings.HasSuffix(stem, "_test") || strings.HasSuffix(stem, "-test") {
+				return true
+			}
+		}
+	}
 	if strings.HasPrefix(file, ".github/") || strings.HasPrefix(file, ".circleci/") || strings.HasSuffix(name, ".mk") || file == ".cargo/config.toml" || file == ".cargo/config" {
 		return true
 	}
@@ -40,6 +47,9 @@ var deciders = []string{
 	"jest.setup.js", "jest.setup.ts", "vitest.setup.js", "vitest.setup.ts", ".npmrc", "pytest.py", "unittest.py", "justfile", "Taskfile.yml",
 	"playwright.config.ts", "playwright.config.js", ".mocharc.js", ".mocharc.json", ".mocharc.yml", "karma.conf.js", "go.work",
 }
+
+// scriptEnds are those of files that a Makefile or a package's scripts run as tests, by no other sign than their name.
+var scriptEnds = []string{".sh", ".bash", ".bats", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php"}
 
 // testDirs hold tests, or what they read.
 var testDirs = []string{"test", "tests", "__tests__", "testdata", "spec"}

@@ -1,6 +1,8 @@
 package verifier
 
 import (
+	"encoding/json"
+	"os"
 	"path"
 	"regexp"
 	"slices"
@@ -29,6 +31,34 @@ var (
 
 func regexpOnce(text string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(text) })
+}
+
+// Recipes are the shell lines by which the project's Makefile and package.json test it: what they run decides too.
+func Recipes(workspace string) []string {
+	root, err := os.OpenRoot(workspace)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	p := project{root: root}
+	var lines []string
+	for _, name := range []string{"GNUmakefile", "makefile", "Makefile"} {
+		for line := range strings.Lines(string(p.read(name))) {
+			if recipe, ok := strings.CutPrefix(line, "\t"); ok {
+				lines = append(lines, strings.TrimLeft(strings.TrimSpace(recipe), "@-+ "))
+			}
+		}
+	}
+	var manifest struct{ Scripts map[string]json.RawMessage }
+	if json.Unmarshal(p.read("package.json"), &manifest) == nil {
+		for _, raw := range manifest.Scripts {
+			var line string
+			if json.Unmarshal(raw, &line) == nil {
+				lines = append(lines, line)
+			}
+		}
+	}
+	return lines
 }
 
 // scripts are the files of the workspace that a shell line runs and that look like checks, not like what is checked.
