@@ -82,7 +82,7 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"internal/features", "internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
