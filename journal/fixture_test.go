@@ -29,6 +29,7 @@ var payloads = map[Type]any{
 	TypeHook:       Hook{},
 	TypeAgentStart: AgentStart{}, TypeAgentEnd: AgentEnd{},
 	TypeQuestion: Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
+	TypeJudge: Judgement{}, TypeEscalate: Escalation{}, TypeMisjudged: Misjudged{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }
 

@@ -21,7 +21,8 @@ func (a *app) answerCommand() *cobra.Command {
 ID may be left out where only one question is open.
 
 A run that waits right now takes the answer up at once; one that has paused (exit 6) takes it up with the next resume. "no" goes
-with a reason that the model reads.`,
+with a reason that the model reads; "?" has a model explain what a waiting run asks. The same can be left in a file,
+answers/ID.json in the run's folder: {"choice": "no", "reason": "…"}.`,
 		Example: `  belay answer last
   belay answer last once
   belay answer r_01k5 q_call_7_1 no --reason "use the staging server"
@@ -113,6 +114,24 @@ func (o *onAsk) Set(s string) error {
 func registerOnAsk(cmd *cobra.Command, value *onAsk) {
 	cmd.Flags().Var(value, "on-ask", "where a person's consent is needed and nobody is at the terminal: refuse and tell the model (default), or pause with exit 6")
 	_ = cmd.RegisterFlagCompletionFunc("on-ask", cobra.FixedCompletions([]string{"refuse", "pause"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// approve is what a person agrees to before it happens.
+type approve string
+
+func (p *approve) String() string { return string(*p) }
+func (p *approve) Type() string   { return "plan" }
+func (p *approve) Set(s string) error {
+	if s != "plan" {
+		return fmt.Errorf("it is plan: a person agrees to the plan before the first change")
+	}
+	*p = approve(s)
+	return nil
+}
+
+func registerApprove(cmd *cobra.Command, value *approve) {
+	cmd.Flags().Var(value, "approve", "plan: before the first change a person agrees to the plan; without one the run waits with exit 6")
+	_ = cmd.RegisterFlagCompletionFunc("approve", cobra.FixedCompletions([]string{"plan"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
 // remember saves rules that allow in the person's own policy file.

@@ -16,6 +16,7 @@ type resumeFlags struct {
 	model  string
 	roles  harness.Roles
 	onAsk  onAsk
+	plan   approve
 	verify []string
 	other  bool
 	fresh  bool
@@ -65,6 +66,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
+			cfg.Notify.Line = s.Notify
 			cfg.Protect, cfg.KeyFiles, cfg.Effort, cfg.Checks, cfg.Hidden = s.Protect, s.KeyFiles, effort, s.Checks, s.Hidden
 			if cfg.Known, err = a.known(); err != nil {
 				return err
@@ -85,6 +87,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	flags.StringVar(&effort, "effort", "", "how much the model is to think from here on: "+strings.Join(harness.Efforts, ", "))
 	registerRoles(flags, &f.roles)
 	registerOnAsk(cmd, &f.onAsk)
+	registerApprove(cmd, &f.plan)
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
 	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin an empty context that knows only the repository's map, the state and the handoff")
@@ -103,7 +106,7 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
-	cfg.PauseToAsk = f.onAsk == "pause"
+	cfg.PauseToAsk, cfg.RefuseToAsk, cfg.ApprovePlan = f.onAsk == "pause", f.onAsk == "refuse", f.plan == "plan"
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	cfg.Fresh = f.fresh
 	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {

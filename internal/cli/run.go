@@ -19,6 +19,7 @@ type runFlags struct {
 	mode  string
 	tools []string
 	onAsk onAsk
+	plan  approve
 	fixes int
 	boundFlags
 	policyFlag
@@ -73,6 +74,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 	a.completeFlags(cmd)
 	registerRoles(cmd.Flags(), &f.cfg.Roles)
 	registerOnAsk(cmd, &f.onAsk)
+	registerApprove(cmd, &f.plan)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -100,7 +102,7 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
-	cfg.PauseToAsk = f.onAsk == "pause"
+	cfg.PauseToAsk, cfg.ApprovePlan = f.onAsk == "pause", f.plan == "plan"
 	if given("fix-attempts") {
 		if f.fixes < 0 || f.fixes > 100 {
 			return cfg, usagef("--fix-attempts must be from 0 to 100")
