@@ -33,6 +33,7 @@ import (
 // Config says what to run. Task is needed; everything else has a default.
 type Config struct {
 	Task      string
+	RunID     string // of the run; "" makes one
 	Workspace string // folder to work in; "" is the current one
 	AllowWide bool   // let Workspace be / or the home directory
 
@@ -117,7 +118,7 @@ func (e *UsageError) Unwrap() error { return e.Err }
 // Run works on the task until it is proved, given up or out of bounds. An error means that there is no
 // sound outcome: a *UsageError before anything started, else the harness's own fault.
 func Run(ctx context.Context, cfg Config) (Result, error) {
-	runID := journal.NewRunID()
+	runID := cmp.Or(cfg.RunID, journal.NewRunID())
 	a, err := build(ctx, cfg, runID)
 	if err != nil {
 		return Result{}, err

@@ -202,6 +202,8 @@ func recall(log *journal.File, secrets *redact.Redactor) (past, error) {
 	switch {
 	case p.session == 0:
 		return p, fmt.Errorf("resume %s: the journal holds no session", log.RunID())
+	case p.start.Projection == outerProjection:
+		return p, &UsageError{fmt.Errorf("run %s is an outer loop: go on with it by the same `belay loop` command in %s", log.RunID(), p.start.Workspace)}
 	case !projection.Known(p.start.Projection):
 		return p, &UsageError{fmt.Errorf("run %s was made with projection version %s; this belay has version %s and would send other contexts", log.RunID(), p.start.Projection, projection.Version)}
 	}

@@ -26,7 +26,8 @@ var payloads = map[Type]any{
 	TypeModelCall: ModelCall{}, TypeModelReply: ModelReply{}, TypeToolRequest: ToolRequest{}, TypeToolResult: ToolResult{}, TypeVerify: Verify{},
 	TypeGuard: Guard{}, TypeDegraded: Degraded{}, TypeResume: Resume{},
 	TypePlan: Plan{}, TypeReplan: Replan{}, TypeRecap: Recap{}, TypeErase: Erase{}, TypeCompaction: Compaction{},
-	TypeHook:     Hook{},
+	TypeHook:       Hook{},
+	TypeAgentStart: AgentStart{}, TypeAgentEnd: AgentEnd{},
 	TypeQuestion: Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }

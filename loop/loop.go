@@ -40,9 +40,9 @@ type Config struct {
 	PauseToAsk bool
 	Remember   func(rules []string) error
 
-	Inbox    func() []string                                  // what the person has said since, told at the next turn
-	Checkpoints Checkpoints // keeps the files; nil keeps none
-	RewindAfter int         // failed verifications after which the files go back to the last green checkpoint; 0 is never
+	Inbox       func() []string // what the person has said since, told at the next turn
+	Checkpoints Checkpoints     // keeps the files; nil keeps none
+	RewindAfter int             // failed verifications after which the files go back to the last green checkpoint; 0 is never
 
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none

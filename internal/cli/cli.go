@@ -181,6 +181,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	root.AddCommand( // one a line, in the order of the help
 		a.demoCommand(),
 		a.runCommand(),
+		a.loopCommand(),
 		a.resumeCommand(),
 		a.rewindCommand(),
 		a.forkCommand(),

@@ -58,6 +58,18 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, t.guard)
 	case journal.TypeDegraded:
 		return decoded(e, func(p journal.Degraded) []string { return Degraded(t.screen, p) })
+	case journal.TypeAgentStart:
+		return decoded(e, func(p journal.AgentStart) []string {
+			return t.block([]string{t.screen.paint(bold, "session") + " " + Line(p.Feature) + " " + Line(p.Task) + t.screen.paint(dim, "  run "+Line(p.Run))})
+		})
+	case journal.TypeAgentEnd:
+		return decoded(e, func(p journal.AgentEnd) []string {
+			what := fmt.Sprintf("  exit %d  %s", p.Exit, Line(p.Reason))
+			if p.Commit != "" {
+				what += t.screen.paint(dim, "  commit "+short(p.Commit))
+			}
+			return []string{what}
+		})
 	case journal.TypeHook:
 		return decoded(e, t.hook)
 	case journal.TypeQuestion:
