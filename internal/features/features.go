@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 
 	"belay/internal/yaml"
 )
@@ -159,7 +160,9 @@ func (l *List) Next() *Feature {
 	return best
 }
 
-var statusLine = regexp.MustCompile(`(["']?status["']?\s*:\s*)("[^"]*"|'[^']*'|[\w-]+)`)
+var statusLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(["']?status["']?\s*:\s*)("[^"]*"|'[^']*'|[\w-]+)`)
+})
 
 // With is the file's text with another status of one feature. Everything else stays byte for byte.
 func (l *List) With(id string, status Status) ([]byte, error) {
@@ -192,7 +195,7 @@ func (l *List) With(id string, status Status) ([]byte, error) {
 	begin := bytes.LastIndexAny(part[:idAt], "{-")
 	begin = max(0, begin)
 	var changed []byte
-	if m := statusLine.FindSubmatchIndex(part[begin:end]); m != nil {
+	if m := statusLine().FindSubmatchIndex(part[begin:end]); m != nil {
 		changed = slices.Concat(part[:begin+m[4]], []byte(word), part[begin+m[5]:])
 	} else {
 		changed = withStatus(part, idAt, word, json)

@@ -12,6 +12,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 )
 
@@ -94,7 +95,7 @@ func (h *Hooks) placed(s string) string {
 // scriptless says that exit code 2 came from an interpreter that could not find its script: that blocks nothing by
 // anybody's decision.
 func (r ran) scriptless() string {
-	for _, pattern := range missing {
+	for _, pattern := range missing() {
 		if line := pattern.FindString(r.stderr); line != "" {
 			return "its script cannot be found: " + cutLine(line)
 		}
@@ -103,15 +104,17 @@ func (r ran) scriptless() string {
 }
 
 // missing are the words of interpreters about a script that is not there.
-var missing = []*regexp.Regexp{
-	regexp.MustCompile(`(?m)^.*can't open file .*No such file or directory.*$`),        // python
-	regexp.MustCompile(`(?m)^.*: 0: (cannot open|Can't open) .*$`),                     // dash
-	regexp.MustCompile(`(?m)^Can't open perl script .*$`),                              // perl
-	regexp.MustCompile(`(?m)^.*sh: .*: No such file or directory$`),                    // bash, zsh
-	regexp.MustCompile(`(?m)^.*(Error: )?Cannot find module .*$`),                      // node
-	regexp.MustCompile(`(?m)^.*ruby: No such file or directory -- .*$`),                // ruby
-	regexp.MustCompile(`(?m)^.*(deno|bun|php).*(not found|could not open|No such).*$`), // others
-}
+var missing = sync.OnceValue(func() []*regexp.Regexp {
+	return []*regexp.Regexp{
+		regexp.MustCompile(`(?m)^.*can't open file .*No such file or directory.*$`),        // python
+		regexp.MustCompile(`(?m)^.*: 0: (cannot open|Can't open) .*$`),                     // dash
+		regexp.MustCompile(`(?m)^Can't open perl script .*$`),                              // perl
+		regexp.MustCompile(`(?m)^.*sh: .*: No such file or directory$`),                    // bash, zsh
+		regexp.MustCompile(`(?m)^.*(Error: )?Cannot find module .*$`),                      // node
+		regexp.MustCompile(`(?m)^.*ruby: No such file or directory -- .*$`),                // ruby
+		regexp.MustCompile(`(?m)^.*(deno|bun|php).*(not found|could not open|No such).*$`), // others
+	}
+})
 
 func (h *Hooks) post(ctx context.Context, handler Handler, input []byte) ran {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, handler.URL, bytes.NewReader(input))

@@ -1,7 +1,6 @@
 package sandbox
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -19,12 +18,12 @@ var quiet = map[string][]string{
 	"submodule": {"url", "active"}, "extensions": {"objectformat", "refstorage"}, "gc": {"auto"}, "commit": {"gpgsign"}, "tag": {"gpgsign"},
 }
 
-var hash = regexp.MustCompile(`^[0-9a-f]+\n?$`)
+var hash = lazy(`^[0-9a-f]+\n?$`)
 
 // runsPrograms gives the lines of a git configuration that may make git run a program, or read more settings. What it
 // does not understand it takes for such a line. A branch called config has a file of that name, which holds a hash.
 func runsPrograms(config string) []string {
-	if hash.MatchString(config) {
+	if hash().MatchString(config) {
 		return nil
 	}
 	var found []string

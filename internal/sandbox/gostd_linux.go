@@ -13,7 +13,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -57,11 +56,11 @@ func (l *standardLibrary) layers() []string {
 const maxLayers = 6
 
 var (
-	buildsGo = regexp.MustCompile(`\bgo\s+(test|vet|build|run|install|generate)\b`)
-	usesGo   = regexp.MustCompile(`\bgo\s`)
-	wantRace = regexp.MustCompile(`(^|[\s"'=])--?race\b`)
+	buildsGo = lazy(`\bgo\s+(test|vet|build|run|install|generate)\b`)
+	usesGo   = lazy(`\bgo\s`)
+	wantRace = lazy(`(^|[\s"'=])--?race\b`)
 	// inSource matches a package that other code can import.
-	inSource = regexp.MustCompile(`^[a-z][a-z0-9]*(/[a-z][a-z0-9]*)*$`)
+	inSource = lazy(`^[a-z][a-z0-9]*(/[a-z][a-z0-9]*)*$`)
 )
 
 // prepareGo makes sure, before the first command that needs it, that the standard library is compiled. That it cannot
@@ -71,13 +70,13 @@ func (e *env) prepareGo(ctx context.Context, dir string, argv []string) error {
 	switch {
 	case !s.level.Overlay:
 		return nil // no layers
-	case e.cache == verifyCache && (usesGo.MatchString(line) || exists(filepath.Join(dir, "go.mod"))):
-	case e.cache == agentCache && buildsGo.MatchString(line) && e.grant.Workspace != effect.NoAccess:
+	case e.cache == verifyCache && (usesGo().MatchString(line) || exists(filepath.Join(dir, "go.mod"))):
+	case e.cache == agentCache && buildsGo().MatchString(line) && e.grant.Workspace != effect.NoAccess:
 	default:
 		return nil
 	}
 	flags := ""
-	if wantRace.MatchString(line + " " + s.host.env["GOFLAGS"]) {
+	if wantRace().MatchString(line + " " + s.host.env["GOFLAGS"]) {
 		flags = "-race"
 	}
 	s.std.mu.Lock()
@@ -162,7 +161,7 @@ func (s *Sandbox) compileStandardLibrary(ctx context.Context, dir, flags string)
 		return err
 	}
 	packages := slices.DeleteFunc(strings.Fields(known), func(name string) bool {
-		return !inSource.MatchString(name) || slices.Contains(strings.Split(name, "/"), "internal") || strings.HasPrefix(name, "vendor/") ||
+		return !inSource().MatchString(name) || slices.Contains(strings.Split(name, "/"), "internal") || strings.HasPrefix(name, "vendor/") ||
 			name != "testing" && !slices.Contains(stale, name)
 	})
 	return s.addLayer(ctx, root, flags, packages, asked)
@@ -302,7 +301,7 @@ func (s *Sandbox) besides(workspace string) *Sandbox {
 	other.host.env = map[string]string{}
 	for name, value := range s.host.env {
 		if name == "GOFLAGS" { // -mod and the like mean the project
-			value = strings.Join(slices.DeleteFunc(strings.Fields(value), func(f string) bool { return !onStandard.MatchString(f) }), " ")
+			value = strings.Join(slices.DeleteFunc(strings.Fields(value), func(f string) bool { return !onStandard().MatchString(f) }), " ")
 		}
 		other.host.env[name] = value
 	}
@@ -310,7 +309,7 @@ func (s *Sandbox) besides(workspace string) *Sandbox {
 }
 
 // onStandard matches the flags that make another standard library.
-var onStandard = regexp.MustCompile(`^--?(tags|trimpath|race|p)(=|$)`)
+var onStandard = lazy(`^--?(tags|trimpath|race|p)(=|$)`)
 
 // flock waits for a lock, and no longer than the context.
 func flock(ctx context.Context, f *os.File) error {

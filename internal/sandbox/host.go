@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -318,11 +317,11 @@ func outermost(roots []string) []string {
 	return out
 }
 
-var harmless = regexp.MustCompile(`^--?(buildvcs|mod|tags|trimpath|p|race|count|short|v|vet|timeout)(=[\w.,:-]*)?$`)
+var harmless = lazy(`^--?(buildvcs|mod|tags|trimpath|p|race|count|short|v|vet|timeout)(=[\w.,:-]*)?$`)
 
 // harmlessFlags keeps the Go flags that start no program and read no other file.
 func harmlessFlags(flags string) string {
-	return strings.Join(slices.DeleteFunc(strings.Fields(flags), func(f string) bool { return !harmless.MatchString(f) }), " ")
+	return strings.Join(slices.DeleteFunc(strings.Fields(flags), func(f string) bool { return !harmless().MatchString(f) }), " ")
 }
 
 // gitIdentity reads name and email of the user section, and nothing else: the rest of the file may start
