@@ -53,7 +53,7 @@ var layers = map[string][]string{
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
-	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
+	"bench":     {"checkpoint", "internal/snapshot", ".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
@@ -91,10 +91,12 @@ var layers = map[string][]string{
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"internal/crashtest":  {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
-	"journal/journaltest": {"message", "effect", "journal"},
-	"tool/tooltest":       {"effect", "tool"},
-	"model/modeltest":     {"message", "model", "model/rehearsal"},
+	"internal/rewindtest":       {"checkpoint", "harness", "journal"},
+	"internal/crashtest":        {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
+	"checkpoint/checkpointtest": {"checkpoint"},
+	"journal/journaltest":       {"message", "effect", "journal"},
+	"tool/tooltest":             {"effect", "tool"},
+	"model/modeltest":           {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.

@@ -321,7 +321,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Inbox: cfg.Inbox, Remember: cfg.Remember,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Inbox: cfg.Inbox, StepVerifier: a.stepVerifier(cfg, box, registry, situation), Remember: cfg.Remember,
 		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),

@@ -31,8 +31,10 @@ type Config struct {
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 	Context   projection.Policy // zero is the preset for the model's window
-	Evidence  Evidence          // what the tree was, and what lies beside it
-	Refusals  int               // completions refused that end the run; 0 is 3
+	// StepVerifier makes a verifier of what a plan's step says about itself; nil where that is no command that may run.
+	StepVerifier func(line string) verify.Verifier
+	Evidence     Evidence // what the tree was, and what lies beside it
+	Refusals     int      // completions refused that end the run; 0 is 3
 
 	// Ask puts a question to a person and waits for the answer; nil is a run without one. PauseToAsk stops such a run where a
 	// person is needed, instead of refusing. Remember saves rules for always; nil does not offer that.

@@ -165,7 +165,7 @@ func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, err
 	signal := st.tool.Spec().Signal
 	complete := signal == tool.Complete
 	if signal == tool.Planning {
-		return nil, s.planned(st, false)
+		return nil, s.planned(ctx, st, false)
 	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)

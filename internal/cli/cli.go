@@ -210,6 +210,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 		a.evalCommand(),
 		a.toolCommand(),
 		a.answerCommand(),
+		a.attachCommand(),
 		a.versionCommand(),
 	)
 	root.SetHelpFunc(a.help)

@@ -33,6 +33,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", string(policy.Edit), "what may happen without asking: plan, manual, edit or autonomous")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the only tools that the model gets, as `A,B`; those that end a run are always there")
 	registerIsolation(flags, &f.cfg)
+	registerSharing(flags, &f.cfg)
 	f.boundFlags.register(flags, harness.DefaultBounds)
 	f.policyFlag.register(flags, "when the context is made smaller: a `file`, or 200k or 1m (default: as fits the model)")
 	f.outputFlags.register(flags)
