@@ -141,9 +141,8 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 		timeout = min(time.Duration(args.TimeoutMS)*time.Millisecond, maxTimeout)
 	}
 	output := tool.NewCapture(tool.CaptureLimit)
-	said := newReports(output, mark)
-	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: withKey(call), Output: said, Timeout: timeout})
-	err = errors.Join(err, said.flush())
+	said := newReports(mark)
+	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: withKey(call), Output: output, Filter: said.filter, Timeout: timeout})
 	switch {
 	case errors.Is(err, tool.ErrDenied):
 		return tool.Failf(tool.Denied, "Read with the file tools instead, or call ReportBlocker.", "the command cannot be started here: %v", err), nil

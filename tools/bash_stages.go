@@ -26,8 +26,12 @@ type reports struct {
 // newMark is the mark of one line's reports: nothing that a command prints can be it by chance.
 func newMark() string { return strings.ToLower(rand.Text()) }
 
-func newReports(to io.Writer, mark string) *reports {
-	return &reports{to: to, mark: []byte("\x1e" + mark + " ")}
+func newReports(mark string) *reports { return &reports{mark: []byte("\x1e" + mark + " ")} }
+
+// filter is the command's Filter.
+func (r *reports) filter(to io.Writer) io.WriteCloser {
+	r.to = to
+	return r
 }
 
 // maxReport bounds what is held back: a report is a number and the status of each stage.
@@ -81,8 +85,8 @@ func (r *reports) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush passes on what only looked like a report.
-func (r *reports) flush() error {
+// Close passes on what only looked like a report.
+func (r *reports) Close() error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, err := r.to.Write(r.held)

@@ -17,7 +17,8 @@ func TestReports(t *testing.T) {
 	in := "one\x1e" + mark + " 0 1 0\x1etwo\x1ethree\x1e" + mark[:4] + "\x1e\x1e" + mark + " end 0\x1e" + "four\x1e" + mark
 	for size := 1; size <= len(in); size++ {
 		var out bytes.Buffer
-		r := newReports(&out, mark)
+		r := newReports(mark)
+		r.filter(&out)
 		for rest := in; rest != ""; {
 			n := min(size, len(rest))
 			if got, err := r.Write([]byte(rest[:n])); got != n || err != nil {
@@ -25,7 +26,7 @@ func TestReports(t *testing.T) {
 			}
 			rest = rest[n:]
 		}
-		if err := r.flush(); err != nil {
+		if err := r.Close(); err != nil {
 			t.Fatal(err)
 		}
 		if want := "onetwo\x1ethree\x1e" + mark[:4] + "\x1efour\x1e" + mark; out.String() != want {
@@ -36,12 +37,13 @@ func TestReports(t *testing.T) {
 		}
 	}
 	var out bytes.Buffer
-	r := newReports(&out, mark)
+	r := newReports(mark)
+	r.filter(&out)
 	endless := "\x1e" + mark + " " + strings.Repeat("x", 10*maxReport)
 	for range 10 {
 		r.Write([]byte(endless))
 	}
-	r.flush()
+	r.Close()
 	if out.Len() != 10*len(endless) {
 		t.Error("a report without an end was not passed on")
 	}
