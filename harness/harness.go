@@ -82,6 +82,8 @@ type Config struct {
 	Ask        func(context.Context, journal.Question) (journal.Answer, error)
 	PauseToAsk bool
 	Remember   func(rules []string) error
+	// ApprovePlan has a person approve the plan before anything is changed; a run without one waits for that.
+	ApprovePlan bool
 
 	Inbox func() []string // what the person says while it works, told at the next turn; nil is nothing
 
@@ -321,7 +323,7 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Inbox: cfg.Inbox, StepVerifier: a.stepVerifier(cfg, box, registry, situation), Remember: cfg.Remember,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, ApprovePlan: cfg.ApprovePlan, Inbox: cfg.Inbox, StepVerifier: a.stepVerifier(cfg, box, registry, situation), Remember: cfg.Remember,
 		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),

@@ -32,6 +32,8 @@ type people struct {
 	answers   map[string]journal.Answer
 	granted   map[string]bool   // rules that hold for the run
 	asked     map[string]string // call id -> question id
+	approved  bool              // a person has approved the plan as it stands
+	refusal   *journal.Answer   // the person has not, and the model has not heard of it yet
 	count     int               // questions in all: how often a person was interrupted
 }
 
@@ -58,7 +60,25 @@ func (p *people) apply(e *decoded) error {
 			return err
 		}
 		p.answers[a.ID] = a
+		if p.questions[a.ID].Kind == "plan" {
+			if p.approved = a.Choice == "yes"; !p.approved {
+				p.refusal = &a
+			}
+		}
 		delete(p.questions, a.ID)
+	case journal.TypeToolRequest:
+		var r journal.ToolRequest
+		if p.refusal == nil {
+			break
+		}
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		if r.Permission.Rule == "plan" {
+			p.refusal = nil
+		}
+	case journal.TypeReplan: // another plan than the one that was approved
+		p.approved = false
 	case journal.TypePermission:
 		var g journal.Permitted
 		if err := e.Decode(&g); err != nil {

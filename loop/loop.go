@@ -38,9 +38,10 @@ type Config struct {
 
 	// Ask puts a question to a person and waits for the answer; nil is a run without one. PauseToAsk stops such a run where a
 	// person is needed, instead of refusing. Remember saves rules for always; nil does not offer that.
-	Ask        func(context.Context, journal.Question) (journal.Answer, error)
-	PauseToAsk bool
-	Remember   func(rules []string) error
+	Ask         func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk  bool
+	ApprovePlan bool // a person approves the plan before anything is changed; without one the run waits
+	Remember    func(rules []string) error
 
 	Inbox       func() []string // what the person has said since, told at the next turn
 	Checkpoints Checkpoints     // keeps the files; nil keeps none

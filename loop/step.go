@@ -44,6 +44,9 @@ func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome
 		ahead = after
 		i += len(batch)
 		first := batch[0]
+		if out, err := s.approve(ctx, &first); out != nil || err != nil {
+			return out, err
+		}
 		switch {
 		case first.why != nil:
 			err = s.refuse(first.request, *first.why)

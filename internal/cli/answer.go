@@ -123,3 +123,21 @@ func (a *app) remember(rules []string) error {
 	}
 	return permissions.Remember(dir, rules)
 }
+
+// approval is what a person wants to approve as a whole.
+type approval string
+
+func (v *approval) String() string { return string(*v) }
+func (v *approval) Type() string   { return "plan" }
+func (v *approval) Set(s string) error {
+	if s != "plan" {
+		return fmt.Errorf("it is plan")
+	}
+	*v = approval(s)
+	return nil
+}
+
+func registerApproval(cmd *cobra.Command, value *approval) {
+	cmd.Flags().Var(value, "approve", "approve the plan as a whole before anything is changed; without a terminal the run waits with exit 6")
+	_ = cmd.RegisterFlagCompletionFunc("approve", cobra.FixedCompletions([]string{"plan"}, cobra.ShellCompDirectiveNoFileComp))
+}

@@ -15,11 +15,12 @@ var modes = []policy.Mode{policy.Plan, policy.Manual, policy.Edit, policy.Autono
 
 // runFlags are the flags of a command that starts a run.
 type runFlags struct {
-	cfg   harness.Config
-	mode  string
-	tools []string
-	onAsk onAsk
-	fixes int
+	cfg     harness.Config
+	mode    string
+	tools   []string
+	onAsk   onAsk
+	approve approval
+	fixes   int
 	boundFlags
 	policyFlag
 	outputFlags
@@ -74,6 +75,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 	a.completeFlags(cmd)
 	registerRoles(cmd.Flags(), &f.cfg.Roles)
 	registerOnAsk(cmd, &f.onAsk)
+	registerApproval(cmd, &f.approve)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -102,6 +104,7 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 		return cfg, err
 	}
 	cfg.PauseToAsk = f.onAsk == "pause"
+	cfg.ApprovePlan = f.approve == "plan"
 	if given("fix-attempts") {
 		if f.fixes < 0 || f.fixes > 100 {
 			return cfg, usagef("--fix-attempts must be from 0 to 100")
