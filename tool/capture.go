@@ -47,6 +47,9 @@ func (c *Capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// dropMark begins the line that says what was not kept. A cut never leaves that line out.
+const dropMark = "[… of the output, "
+
 // Total is how many bytes were written.
 func (c *Capture) Total() int64 {
 	c.mu.Lock()
@@ -63,5 +66,5 @@ func (c *Capture) String() string {
 	if missing == 0 {
 		return string(c.head) + tail
 	}
-	return fmt.Sprintf("%s\n[… %d bytes were not kept …]\n%s", c.head, missing, tail)
+	return fmt.Sprintf("%s\n%s%d bytes were not kept …]\n%s", c.head, dropMark, missing, tail)
 }

@@ -154,6 +154,9 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 		ran = stages(watched.Parts, said.got, exit, output.Total() > 0)
 	}
 	r := bashResult(place, output, exit, timeout, ran)
+	if slices.ContainsFunc(watched.Parts, func(part shell.Part) bool { return part.Background }) {
+		r.Text += "\n[what was started in the background ended with this call: start it and use it in one call]"
+	}
 	if better := p.ReadsFiles(); better != "" {
 		r.Text += "\n[" + better + " does this, with what belongs to it: use it for files]"
 	}

@@ -32,7 +32,7 @@ const (
 // meddling is what would see that a line is watched: it asks the shell about itself.
 var meddling = regexp.MustCompile(`\b(trap|shopt|alias|PIPESTATUS|BASH_\w+|BASHPID|LINENO|FUNCNAME|xtrace|verbose|history|coproc|compgen|declare|typeset|export -f)\b|/proc/|/dev/fd|\bset\s+-[a-zA-Z]*[xvntb]|\bset\s*($|[;|&\n)])`)
 
-// Watch adds reports to a line of two or more commands. Each report is the byte 0x1e, the mark, a blank, the number of the
+// Watch adds reports to a line of two or more commands, or one in the background. Each report is the byte 0x1e, the mark, a blank, the number of the
 // part (or MarkEnd, MarkExit), the exit status of each stage, the byte 0x1e; it is written to where the line's output
 // goes. The mark is letters and digits. It gives false for a line that is a single command, or that could notice.
 func (p Program) Watch(mark string) (Watched, bool) {
@@ -48,11 +48,12 @@ func (p Program) Watch(mark string) (Watched, bool) {
 	for _, s := range tree.Stmts {
 		out = append(out, w.top(s, ";")...)
 	}
-	stages := 0
+	stages, background := 0, false
 	for _, part := range w.parts {
 		stages += len(part.Stages)
+		background = background || part.Background
 	}
-	if stages < 2 {
+	if stages < 2 && !background {
 		return Watched{}, false
 	}
 	last := tree.Stmts[len(tree.Stmts)-1]
