@@ -307,7 +307,11 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Code = string(r.Error.Code)
 	}
 	if cut {
-		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[the whole output is stored; look inside with SearchResult {\"ref\":%q}]", callID)
+		stored := "the whole output is stored"
+		if tool.Dropped(r.Text) {
+			stored = "of the output, the start and the end are stored"
+		}
+		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[%s; look inside with SearchResult {\"ref\":%q}]", stored, callID)
 		ref, err := s.Log.PutBlob([]byte(r.Text))
 		if err != nil {
 			return journal.Entry{}, err

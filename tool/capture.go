@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -49,6 +50,9 @@ func (c *Capture) Write(p []byte) (int, error) {
 
 // dropMark begins the line that says what was not kept. A cut never leaves that line out.
 const dropMark = "[… of the output, "
+
+// Dropped says that a text is what a Capture kept of a longer output.
+func Dropped(text string) bool { return strings.Contains(text, "\n"+dropMark) }
 
 // Total is how many bytes were written.
 func (c *Capture) Total() int64 {
