@@ -51,7 +51,7 @@ var layers = map[string][]string{
 	"harness": {"checkpoint", "internal/failpoint", "message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/features", "internal/hook", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
-	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
+	"tools":     {"internal/unified", "internal/yaml", "message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
 	"bench":     {"checkpoint", "internal/snapshot", ".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
@@ -59,6 +59,7 @@ var layers = map[string][]string{
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
 	"internal/yaml":      {},
 	"internal/smallfile": {},
+	"internal/unified":   {},
 	// moments to be killed at; empty in a release
 	"internal/failpoint": {},
 
@@ -82,7 +83,7 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"internal/features", "internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"internal/unified", "internal/features", "internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
@@ -106,7 +107,7 @@ var owners = map[string]string{
 	"github.com/spf13/cobra":            "internal/cli",
 	"github.com/goccy/go-yaml":          "internal/yaml",
 	"github.com/google/jsonschema-go":   "tool",
-	"github.com/aymanbagabas/go-udiff":  "internal/cli",
+	"github.com/aymanbagabas/go-udiff":  "internal/unified",
 	"github.com/gofrs/flock":            "journal",
 	"github.com/oklog/ulid/v2":          "journal",
 	"github.com/klauspost/compress":     "internal/archive",
