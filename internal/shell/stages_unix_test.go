@@ -4,7 +4,6 @@ package shell
 
 import (
 	"bytes"
-	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -157,7 +156,7 @@ func TestNotWatched(t *testing.T) {
 			t.Fatal(err)
 		}
 		if w, ok := p.Watch("M"); ok {
-			t.Error(fmt.Sprintf("%q is watched as %q", line, w.Text))
+			t.Errorf("%q is watched as %q", line, w.Text)
 		}
 	}
 }
