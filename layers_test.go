@@ -51,14 +51,15 @@ var layers = map[string][]string{
 	"harness": {"checkpoint", "internal/failpoint", "message", "effect", "journal", "tool", "policy", "handoff", "model", "model/anthropic", "model/gemini", "model/openai", "model/rehearsal", "verify", "loop", "tools",
 		"internal/features", "internal/hook", "internal/judge", "internal/circumvention", "internal/committable", "internal/keys", "internal/redact", "internal/smallfile", "internal/memory",
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
-	"tools":     {"message", "effect", "journal", "tool", "internal/shell"},
+	"tools":     {"internal/unified", "internal/yaml", "message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
-	"bench":     {".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
+	"bench":     {"checkpoint", "internal/snapshot", ".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once
 	"internal/yaml":      {},
 	"internal/smallfile": {},
+	"internal/unified":   {},
 	// moments to be killed at; empty in a release
 	"internal/failpoint": {},
 
@@ -83,7 +84,7 @@ var layers = map[string][]string{
 	"internal/demo":           {},
 	"internal/keys":           {},
 	"internal/redact":         {"journal", "message", "tool", "verify"},
-	"internal/cli": {"internal/judge", "internal/features", "internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
+	"internal/cli": {"internal/judge", "internal/unified", "internal/features", "internal/tui", "checkpoint", "internal/snapshot", "eval", "eval/convert", "eval/stats", "internal/conformance", "internal/family", "message", "effect", "journal", "policy", "model", "model/rehearsal", "model/rehearsal/serve", "model/openai", "verify",
 		"loop", "harness", "internal/projection", "internal/archive", "internal/demo", "internal/render", "internal/keys", "internal/redact", "internal/smallfile", "internal/sandbox",
 		"internal/config", "internal/verifier", "tool", "internal/permissions", "internal/shell", "internal/yaml", "internal/memory"},
 
@@ -92,10 +93,12 @@ var layers = map[string][]string{
 	"internal/render": {"message", "effect", "journal", "model", "verify"},
 
 	// what only tests import
-	"internal/crashtest":  {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
-	"journal/journaltest": {"message", "effect", "journal"},
-	"tool/tooltest":       {"effect", "tool"},
-	"model/modeltest":     {"message", "model", "model/rehearsal"},
+	"internal/rewindtest":       {"checkpoint", "harness", "journal"},
+	"internal/crashtest":        {"effect", "journal", "message", "loop", "model/rehearsal", "policy", "tool", "verify", "internal/failpoint", "internal/projection"},
+	"checkpoint/checkpointtest": {"checkpoint"},
+	"journal/journaltest":       {"message", "effect", "journal"},
+	"tool/tooltest":             {"effect", "tool"},
+	"model/modeltest":           {"message", "model", "model/rehearsal"},
 }
 
 // owners says which one package may import each larger library.
@@ -105,7 +108,7 @@ var owners = map[string]string{
 	"github.com/spf13/cobra":            "internal/cli",
 	"github.com/goccy/go-yaml":          "internal/yaml",
 	"github.com/google/jsonschema-go":   "tool",
-	"github.com/aymanbagabas/go-udiff":  "internal/cli",
+	"github.com/aymanbagabas/go-udiff":  "internal/unified",
 	"github.com/gofrs/flock":            "journal",
 	"github.com/oklog/ulid/v2":          "journal",
 	"github.com/klauspost/compress":     "internal/archive",

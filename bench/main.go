@@ -67,7 +67,11 @@ func drive() error {
 	line := flag.String("line", "echo step-{{n}}", "the shell line of every turn")
 	profile := flag.String("profile", "", "write a CPU profile of belay's longest run to this `file`")
 	binary := flag.String("belay", "", "the belay program, for `belay version` (default: built now)")
+	tree := flag.Int("checkpoints", 0, "compare checkpoints of a tree of `N` files with git status instead")
 	flag.Parse()
+	if *tree > 0 {
+		return checkpoints(*tree)
+	}
 	var lengths []int
 	for _, s := range strings.Split(*turns, ",") {
 		n, err := strconv.Atoi(strings.TrimSpace(s))

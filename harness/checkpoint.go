@@ -3,6 +3,7 @@ package harness
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"belay/checkpoint"
 	"belay/internal/snapshot"
@@ -95,6 +96,9 @@ func (a *agent) keepFiles(cfg Config, runID string) error {
 // OpenCheckpoints opens the checkpoint store of a workspace. The setting says what is done with files of secrets:
 // "" or "encrypt", or "leave_out".
 func OpenCheckpoints(home, workspace, envFiles string) (*snapshot.Store, error) {
+	if envFiles != "" && envFiles != string(snapshot.Encrypt) && envFiles != string(snapshot.LeaveOut) {
+		return nil, &UsageError{fmt.Errorf("files of secrets are handled by %q: it is encrypt or leave_out", envFiles)}
+	}
 	return snapshot.Open(snapshot.Config{Home: home, Workspace: workspace, Env: snapshot.Env(envFiles), Commit: headOf(workspace)})
 }
 

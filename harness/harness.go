@@ -82,9 +82,10 @@ type Config struct {
 	Ask        func(context.Context, journal.Question) (journal.Answer, error)
 	PauseToAsk bool
 	Remember   func(rules []string) error
+	// ApprovePlan has a person approve the plan before anything is changed; a run without one waits for that.
+	ApprovePlan bool
 
 	RefuseToAsk bool          // of a run that is resumed: no longer PauseToAsk
-	ApprovePlan bool          // a person agrees to the plan before the first change
 	Notify      NotifyCommand // tells a person of questions; zero is nothing
 
 	Inbox func() []string // what the person says while it works, told at the next turn; nil is nothing
@@ -327,9 +328,9 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		return nil, err
 	}
 	a.loop = loop.Config{
-		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, Inbox: cfg.Inbox, Remember: cfg.Remember,
+		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, ApprovePlan: cfg.ApprovePlan, Inbox: cfg.Inbox, StepVerifier: a.stepVerifier(cfg, box, registry, situation), Remember: cfg.Remember,
 		Ask:  a.asker(cfg, runID),
-		Left: a.left(runID), Notify: a.notify(cfg, runID), ApprovePlan: cfg.ApprovePlan, Auto: auto(a.mode, rules),
+		Left: a.left(runID), Notify: a.notify(cfg, runID), Auto: auto(a.mode, rules),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },

@@ -28,15 +28,20 @@ var payloads = map[Type]any{
 	TypePlan: Plan{}, TypeReplan: Replan{}, TypeRecap: Recap{}, TypeErase: Erase{}, TypeCompaction: Compaction{},
 	TypeHook:       Hook{},
 	TypeAgentStart: AgentStart{}, TypeAgentEnd: AgentEnd{},
-	TypeQuestion: Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
+	TypeCircumvention: Circumvention{},
+	TypeQuestion:      Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
 	TypeJudge: Judgement{}, TypeEscalate: Escalation{}, TypeMisjudged: Misjudged{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }
 
 // everyType is a run with every type of event and every field filled.
 func everyType() []Entry {
+	return filled(TypeWriterOpen, TypeSessionStart, TypeDegraded, TypeUserMessage, TypeModelCall, TypeModelReply, TypeToolRequest, TypeToolResult, TypeGuard, TypeVerify, TypeSessionEnd, TypeResume)
+}
+
+func filled(types ...Type) []Entry {
 	var entries []Entry
-	for _, t := range []Type{TypeWriterOpen, TypeSessionStart, TypeDegraded, TypeUserMessage, TypeModelCall, TypeModelReply, TypeToolRequest, TypeToolResult, TypeGuard, TypeVerify, TypeSessionEnd, TypeResume} {
+	for _, t := range types {
 		p := reflect.New(reflect.TypeOf(payloads[t]))
 		fill(p.Elem(), string(t))
 		entries = append(entries, Entry{Type: t, Agent: "main", Session: 1, Turn: 2, Step: "s1", Payload: p.Elem().Interface()})
@@ -139,7 +144,9 @@ func TestMakeFixtures(t *testing.T) {
 		return lines
 	}
 	long := append([]Entry{{Type: TypeWriterOpen, Payload: WriterOpen{Host: "h", PID: 1, Epoch: 1}}}, story()...)
-	for name, text := range map[string][]byte{"every-type": seal("r_everytype", everyType()), "blobs": seal("r_blobs", long), "future": future()} {
+	for name, text := range map[string][]byte{"every-type": seal("r_everytype", everyType()), "blobs": seal("r_blobs", long), "future": future(),
+		"checkpoints": seal("r_checkpoints", filled(TypeWriterOpen, TypeCheckpoint, TypeRewind, TypeExternal, TypeCompensated)),
+		"people":      seal("r_people", filled(TypeWriterOpen, TypePlan, TypeReplan, TypeRecap, TypeErase, TypeCompaction, TypeHook, TypeQuestion, TypeAnswer, TypePermission, TypeAgentStart, TypeAgentEnd, TypeCircumvention))} {
 		path := filepath.Join(fixtureDir, name+".jsonl")
 		if _, err := os.Stat(path); err == nil {
 			t.Logf("%s is frozen", path)
@@ -157,9 +164,11 @@ func TestMakeFixtures(t *testing.T) {
 // The fixtures are read for ever: sound, whole and to the last byte, whatever this version would write today.
 func TestFixtures(t *testing.T) {
 	frozen := map[string]string{ // file -> number of events and the last sum, which vouches for every byte
-		"blobs.jsonl":      "7 0e8be10524a1d24f06e561891b8e7401",
-		"every-type.jsonl": "12 58251865ee1763bfb98b769a572d55c0",
-		"future.jsonl":     "3 1ae97a1db8cda484f4314debbb36ec7c",
+		"blobs.jsonl":       "7 0e8be10524a1d24f06e561891b8e7401",
+		"every-type.jsonl":  "12 58251865ee1763bfb98b769a572d55c0",
+		"checkpoints.jsonl": "5 49d6d5159bcf42dc39cf9d584f16e5cd",
+		"people.jsonl":      "13 2e5eafbca5f59d3d21c612b963f045ae",
+		"future.jsonl":      "3 1ae97a1db8cda484f4314debbb36ec7c",
 	}
 	files, err := filepath.Glob(filepath.Join(fixtureDir, "*.jsonl"))
 	if err != nil || len(files) != len(frozen) {

@@ -21,7 +21,6 @@ const (
 	AnswerRun    = "run"
 	AnswerAlways = "always"
 	AnswerNo     = "no"
-	AnswerYes    = "yes" // to a plan
 
 	// AnswerExplain asks for an explanation, after which the question comes again with it.
 	AnswerExplain = "?"
@@ -36,13 +35,14 @@ type people struct {
 	answers   map[string]journal.Answer
 	granted   map[string]bool   // rules that hold for the run
 	asked     map[string]string // call id -> question id
-	plans     map[string]bool   // that were agreed to
+	approved  bool              // a person has approved the plan as it stands
+	refusal   *journal.Answer   // the person has not, and the model has not heard of it yet
 	count     int               // questions in all: how often a person was interrupted
 }
 
 func (p *people) apply(e *decoded) error {
 	if p.questions == nil {
-		p.questions, p.answers, p.granted, p.asked, p.plans = map[string]journal.Question{}, map[string]journal.Answer{}, map[string]bool{}, map[string]string{}, map[string]bool{}
+		p.questions, p.answers, p.granted, p.asked = map[string]journal.Question{}, map[string]journal.Answer{}, map[string]bool{}, map[string]string{}
 	}
 	switch e.Type {
 	case journal.TypeQuestion:
@@ -63,10 +63,25 @@ func (p *people) apply(e *decoded) error {
 			return err
 		}
 		p.answers[a.ID] = a
-		if q := p.questions[a.ID]; q.Kind == "plan" && a.Choice == AnswerYes {
-			p.plans[q.Summary] = true
+		if p.questions[a.ID].Kind == "plan" {
+			if p.approved = a.Choice == "yes"; !p.approved {
+				p.refusal = &a
+			}
 		}
 		delete(p.questions, a.ID)
+	case journal.TypeToolRequest:
+		var r journal.ToolRequest
+		if p.refusal == nil {
+			break
+		}
+		if err := e.Decode(&r); err != nil {
+			return err
+		}
+		if r.Permission.Rule == "plan" {
+			p.refusal = nil
+		}
+	case journal.TypeReplan: // another plan than the one that was approved
+		p.approved = false
 	case journal.TypePermission:
 		var g journal.Permitted
 		if err := e.Decode(&g); err != nil {

@@ -2,15 +2,12 @@ package loop
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"fmt"
 	"slices"
 	"strings"
 
 	"belay/effect"
 	"belay/journal"
-	"belay/message"
 	"belay/tool"
 )
 
@@ -134,70 +131,4 @@ func (s *session) whether(r journal.ToolRequest) journal.Question {
 			{ID: "happened", Label: "it had its effect: go on from there"},
 			{ID: "not", Label: "it had no effect: it may be done again"},
 			{ID: "unsure", Label: "it is not known: find out without repeating it"}}}
-}
-
-// underPlan has a person agree to the plan before the first change. Once they have, the plan stands for the single changes
-// that a checkpoint covers; what goes beyond is asked about as ever.
-func (s *session) underPlan(ctx context.Context, st *step) (*Outcome, error) {
-	if !s.ApprovePlan || st.why != nil || st.request.Class < effect.ClassReversible || st.tool.Spec().Signal != tool.NoSignal {
-		return nil, nil
-	}
-	key, text := s.planNow()
-	if s.plans.have && !s.people.plans[key] || len(s.people.plans) == 0 {
-		q := journal.Question{ID: "q_plan_" + st.call.ID, Kind: "plan", CallID: st.call.ID, Summary: key,
-			Text:    "May it begin? The first change would be: " + st.request.Summary + "\n" + text,
-			Options: []journal.Option{{ID: AnswerYes, Label: "yes: changes that a checkpoint covers are not asked about one by one"}, {ID: AnswerNo, Label: "no, because …"}}}
-		a, answered := s.people.answers[q.ID]
-		if !answered {
-			if _, open := s.people.questions[q.ID]; !open {
-				if err := s.record(s.entry(journal.TypeQuestion, q)); err != nil {
-					return nil, err
-				}
-			}
-			var out *Outcome
-			var err error
-			if a, out, err = s.answerTo(ctx, q); out != nil || err != nil {
-				return out, err
-			}
-		}
-		if a.Choice != AnswerYes {
-			why := tool.Failure{Code: tool.Denied, Message: "a person did not agree to the plan", Hint: "Change the plan with UpdatePlan (or say in words what you will do) as they want it, then go on. Nothing may be changed before they agree."}
-			if a.Reason != "" {
-				why.Message += ": " + a.Reason
-			}
-			st.why, st.asks = &why, nil
-			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "plan", By: a.By, Reason: why.Message}
-			st.request.Grant = effect.Grant{}
-			return nil, nil
-		}
-	}
-	if st.asks != nil && st.request.Class == effect.ClassReversible && strings.HasPrefix(st.request.Permission.Rule, "defaults.") {
-		st.asks = nil
-		st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "plan", By: "user", Reason: "a person has agreed to the plan"}
-	}
-	return nil, nil
-}
-
-// planNow is the plan as a person reads it, and what tells it from another one. Where there is none, the model's words stand
-// for it.
-func (s *session) planNow() (key, text string) {
-	var b strings.Builder
-	if s.plans.have {
-		b.WriteString("The plan:\n")
-		for i, step := range s.plans.plan.Steps {
-			fmt.Fprintf(&b, "%d. %s", i+1, step.Text)
-			if step.Verify != "" {
-				fmt.Fprintf(&b, " (verified by: %s)", step.Verify)
-			}
-			b.WriteByte('\n')
-		}
-	} else {
-		text = strings.TrimSpace(message.PlainText(s.said))
-		if text == "" {
-			text = "(it says nothing, and has no plan)"
-		}
-		b.WriteString("It says:\n" + text)
-	}
-	sum := sha256.Sum256([]byte(b.String()))
-	return "plan " + hex.EncodeToString(sum[:8]), strings.TrimSpace(b.String())
 }

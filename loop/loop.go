@@ -31,21 +31,23 @@ type Config struct {
 	Tree      func(context.Context) (verify.Tree, error) // the workspace as it is now
 	Bounds    journal.Bounds
 	Context   projection.Policy // zero is the preset for the model's window
-	Evidence  Evidence          // what the tree was, and what lies beside it
-	Refusals  int               // completions refused that end the run; 0 is 3
+	// StepVerifier makes a verifier of what a plan's step says about itself; nil where that is no command that may run.
+	StepVerifier func(line string) verify.Verifier
+	Evidence     Evidence // what the tree was, and what lies beside it
+	Refusals     int      // completions refused that end the run; 0 is 3
 
 	// Ask puts a question to a person and waits for the answer; nil is a run without one. PauseToAsk stops such a run where a
 	// person is needed, instead of refusing. Remember saves rules for always; nil does not offer that.
-	Ask        func(context.Context, journal.Question) (journal.Answer, error)
-	PauseToAsk bool
-	Remember   func(rules []string) error
+	Ask         func(context.Context, journal.Question) (journal.Answer, error)
+	PauseToAsk  bool
+	ApprovePlan bool // a person approves the plan before anything is changed; without one the run waits
+	Remember    func(rules []string) error
 	// Left is an answer that was left for a question while nobody waited. Notify tells a person who is not there of a question,
 	// and may bring an answer.
 	Left   func(journal.Question) (journal.Answer, bool, error)
 	Notify func(context.Context, journal.Question) (journal.Answer, bool)
 
-	ApprovePlan bool // a person agrees to the plan before the first change
-	Auto        Auto // judges calls of class 3 that nobody is asked about; nil is none
+	Auto Auto // judges calls of class 3 that nobody is asked about; nil is none
 
 	Inbox       func() []string // what the person has said since, told at the next turn
 	Checkpoints Checkpoints     // keeps the files; nil keeps none

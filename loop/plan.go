@@ -1,6 +1,7 @@
 package loop
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"path"
@@ -319,7 +320,7 @@ func (s *session) critiqued() error {
 
 // planned takes a plan, or says why not. The request, the plan and the outcome are one batch; recorded says that an earlier process has
 // written the request already.
-func (s *session) planned(st step, recorded bool) error {
+func (s *session) planned(ctx context.Context, st step, recorded bool) error {
 	refuse := s.refuse
 	if recorded {
 		refuse = func(r journal.ToolRequest, why tool.Failure) error {
@@ -352,6 +353,16 @@ func (s *session) planned(st step, recorded bool) error {
 		if why := vague(next.Steps[i].Verify); why != "" {
 			notes = append(notes, fmt.Sprintf("step %s: its verification is vague (%s): name a command, or what exactly is seen where", next.Steps[i].ID, why))
 		}
+	}
+	why, proved, err := s.verifySteps(ctx, next)
+	if err != nil {
+		return err
+	}
+	if why != nil {
+		return refuse(st.request, *why)
+	}
+	for _, id := range proved {
+		notes = append(notes, "step "+id+" is verified")
 	}
 	var event journal.Entry
 	switch {
@@ -397,6 +408,11 @@ func (s *session) planned(st step, recorded bool) error {
 	}
 	if err := s.record(append(batch, outcome)...); err != nil {
 		return err
+	}
+	if len(proved) > 0 {
+		if err := s.preserve(ctx, "step "+strings.Join(proved, ", "), false, true); err != nil {
+			return err
+		}
 	}
 	if s.Plan != nil {
 		return s.Plan(s.planWhole())

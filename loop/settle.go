@@ -49,7 +49,7 @@ func (s *session) settleOpen(ctx context.Context) (*Outcome, error) {
 				return nil, err
 			}
 		case s.plans.plans(s.Tools, request):
-			if err := s.planned(step{call: call, request: request}, true); err != nil {
+			if err := s.planned(ctx, step{call: call, request: request}, true); err != nil {
 				return nil, err
 			}
 		default:

@@ -44,10 +44,10 @@ func (s *session) steps(ctx context.Context, calls []message.ToolCall) (*Outcome
 		}
 		ahead = after
 		i += len(batch)
-		if out, err := s.underPlan(ctx, &batch[0]); out != nil || err != nil {
+		first := batch[0]
+		if out, err := s.approve(ctx, &first); out != nil || err != nil {
 			return out, err
 		}
-		first := batch[0]
 		switch {
 		case first.why != nil:
 			err = s.refuse(first.request, *first.why)
@@ -175,7 +175,7 @@ func (s *session) signal(ctx context.Context, st step, last bool) (*Outcome, err
 	signal := st.tool.Spec().Signal
 	complete := signal == tool.Complete
 	if signal == tool.Planning {
-		return nil, s.planned(st, false)
+		return nil, s.planned(ctx, st, false)
 	}
 	if complete && !last {
 		return nil, s.refuse(st.request, completeNotLast)
@@ -317,7 +317,11 @@ func (s *session) outcome(callID string, spec tool.Spec, r tool.Result) (journal
 		result.Code = string(r.Error.Code)
 	}
 	if cut {
-		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[the whole output is stored; look inside with SearchResult {\"ref\":%q}]", callID)
+		stored := "the whole output is stored"
+		if tool.Dropped(r.Text) {
+			stored = "of the output, the start and the end are stored"
+		}
+		result.Text = strings.TrimRight(text, "\n") + fmt.Sprintf("\n[%s; look inside with SearchResult {\"ref\":%q}]", stored, callID)
 		ref, err := s.Log.PutBlob([]byte(r.Text))
 		if err != nil {
 			return journal.Entry{}, err

@@ -40,6 +40,7 @@ type how struct {
 	base  bool         // on the tree before any change
 	over  *verify.Over // with these files over it
 	again bool         // it has just failed
+	step  string       // of the plan, "" is the end of the task
 }
 
 // verify runs one verifier on the tree and records its report.
@@ -72,7 +73,9 @@ func (s *session) verify(ctx context.Context, v verify.Verifier, tree verify.Tre
 	if f := report.Failure; f != nil {
 		p.Failure = &journal.FailedAt{Test: f.Test, File: f.File, Line: f.Line, Message: f.Message, Expected: f.Expected, Got: f.Got}
 	}
-	return report, s.record(s.entry(journal.TypeVerify, p))
+	entry := s.entry(journal.TypeVerify, p)
+	entry.Step = how.step
+	return report, s.record(entry)
 }
 
 func counts(t *verify.Tests) *journal.TestCounts {
@@ -200,11 +203,16 @@ func (s *session) passes(ctx context.Context, v verify.Verifier, tree verify.Tre
 	if second.OK {
 		return second, flaky(v.Name()), nil
 	}
+	return report, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: hintOf(report)}, nil
+}
+
+// hintOf is what a model reads of a failed verification: the first failure, then what matters of the output.
+func hintOf(report verify.Report) string {
 	hint := relevant(report.Output)
 	if report.Failure != nil {
 		hint = "The first failure:\n" + report.Failure.String() + "\n\n" + hint
 	}
-	return report, &tool.Failure{Code: tool.Unverified, Message: fmt.Sprintf("not finished: the harness ran `%s` on the tree and it failed (%s).", v.Name(), report.Summary), Hint: hint}, nil
+	return hint
 }
 
 // fewer says that a pass executed fewer tests than before the run. With edited tests that is told from their former

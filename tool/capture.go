@@ -2,6 +2,7 @@ package tool
 
 import (
 	"fmt"
+	"strings"
 	"sync"
 )
 
@@ -47,6 +48,12 @@ func (c *Capture) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// dropMark begins the line that says what was not kept. A cut never leaves that line out.
+const dropMark = "[… of the output, "
+
+// Dropped says that a text is what a Capture kept of a longer output.
+func Dropped(text string) bool { return strings.Contains(text, "\n"+dropMark) }
+
 // Total is how many bytes were written.
 func (c *Capture) Total() int64 {
 	c.mu.Lock()
@@ -63,5 +70,5 @@ func (c *Capture) String() string {
 	if missing == 0 {
 		return string(c.head) + tail
 	}
-	return fmt.Sprintf("%s\n[… %d bytes were not kept …]\n%s", c.head, missing, tail)
+	return fmt.Sprintf("%s\n%s%d bytes were not kept …]\n%s", c.head, dropMark, missing, tail)
 }

@@ -97,32 +97,54 @@ func writeLines(b *strings.Builder, lines []string) {
 
 func writeMissing(b *strings.Builder, middle []string, room int) {
 	size, errors := 0, 0
-	var kept []string
+	var kept, dropped []string
 	for _, line := range middle {
 		size += len(line)
+		if strings.HasPrefix(line, dropMark) {
+			dropped = append(dropped, strings.TrimRight(line, "\n"))
+			continue
+		}
 		if !errorLine().MatchString(line[:min(len(line), 400)]) {
 			continue
 		}
-		errors++
-		line = strings.TrimRight(line, "\r\n")
-		if len(line) > 400 {
-			line = cutLine(line, 300, CutBoth)
-		}
-		if len(kept) < MaxErrorLines && room >= len(line)+1 {
-			room -= len(line) + 1
-			kept = append(kept, line)
+		if errors++; len(kept) < MaxErrorLines {
+			kept = append(kept, strings.TrimRight(line, "\r\n"))
 		}
 	}
+	shorten(kept, room)
 	fmt.Fprintf(b, "[… %d lines (%d bytes) left out", len(middle), size)
 	if errors > 0 {
 		fmt.Fprintf(b, "; %d of them look like errors, %d shown here", errors, len(kept))
 	}
 	b.WriteString("]\n")
-	for _, line := range kept {
+	for _, line := range append(dropped, kept...) {
 		b.WriteString(line + "\n")
 	}
 	if len(kept) > 0 {
 		b.WriteString("[… end of the shown errors]\n")
+	}
+}
+
+// shorten cuts the longest lines until all of them take about room bytes. None is left out.
+func shorten(lines []string, room int) {
+	const shortest = 60 // of a line: less would not say what is wrong
+	total := 0
+	longest := 400
+	for _, line := range lines {
+		total += min(len(line), longest) + 1
+	}
+	if total > room && len(lines) > 0 {
+		longest = max(shortest, room/len(lines))
+	}
+	for i, line := range lines {
+		if len(line) <= longest {
+			continue
+		}
+		end := longest - len("…")
+		for end > 0 && !utf8.RuneStart(line[end]) {
+			end--
+		}
+		lines[i] = line[:end] + "…"
 	}
 }
 

@@ -107,3 +107,32 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+// However long they are, fifty error lines stay and the rest is counted; so does what the capture did not keep.
+func TestCutKeepsErrorsAndWhatIsMissing(t *testing.T) {
+	c := NewCapture(64 << 10)
+	for i := range 5000 {
+		fmt.Fprintf(c, "line %d of what nobody reads\n", i)
+		if i%10 == 0 {
+			fmt.Fprintf(c, "error %d: %s\n", i, strings.Repeat("long ", 60))
+		}
+	}
+	text := c.String()
+	missing := regexp.MustCompile(`(?m)^\[… of the output, \d+ bytes were not kept …\]$`)
+	if !missing.MatchString(text) {
+		t.Fatal("the capture dropped nothing")
+	}
+	for _, budget := range []int{2000, 4000} {
+		short, cut := CutText(text, budget, CutBoth)
+		shown := strings.Count(short[strings.Index(short, "left out"):strings.Index(short, "end of the shown errors")], "\nerror ")
+		if !cut || shown != MaxErrorLines {
+			t.Errorf("%d of %d error lines stayed in %d tokens:\n%s", shown, MaxErrorLines, budget, short)
+		}
+		if !missing.MatchString(short) {
+			t.Error("the cut left out how much the capture did not keep")
+		}
+		if len(short) > budget*BytesPerToken*5/4 {
+			t.Errorf("%d bytes for a budget of %d", len(short), budget*BytesPerToken)
+		}
+	}
+}

@@ -30,6 +30,20 @@ type Command struct {
 	Stdin   io.Reader     // nil is an empty input
 	Output  io.Writer     // stdout and stderr, interleaved as they come; nil discards
 	Timeout time.Duration // 0 is no limit of its own
+	// Filter wraps Output next to the program, before anything else reads what it prints; it is closed at the end. For
+	// reports that a program's shell mixes into its output: in the middle of a secret they would hide it. Nil is none.
+	Filter func(io.Writer) io.WriteCloser
+}
+
+// Filtered gives a command whose Output is its Filter, and what closes that. Every Env that runs a program itself
+// starts with it.
+func (c Command) Filtered() (Command, func() error) {
+	if c.Filter == nil || c.Output == nil {
+		return c, func() error { return nil }
+	}
+	f := c.Filter(c.Output)
+	c.Output, c.Filter = f, nil
+	return c, f.Close
 }
 
 // Exit is how a program ended.

@@ -31,6 +31,7 @@ const (
 	Timeout          Code = "TIMEOUT"
 	Interrupted      Code = "INTERRUPTED"
 	ExitStatus       Code = "EXIT_STATUS"   // the program ran and said no
+	Broken           Code = "BROKEN"        // what would be written cannot be parsed
 	Unsupported      Code = "UNSUPPORTED"   // binary file, wrong encoding, too large
 	HarnessFault     Code = "HARNESS_FAULT" // not the model's doing; the run ends
 	Unverified       Code = "UNVERIFIED"    // a completion that the verifiers refused

@@ -20,7 +20,7 @@ import (
 var bashDescription string
 
 const (
-	defaultTimeout = 120 * time.Second
+	defaultTimeout = 60 * time.Second
 	maxTimeout     = 10 * time.Minute
 )
 
@@ -40,7 +40,7 @@ func (Bash) Spec() tool.Spec {
 		Description: strings.TrimSpace(bashDescription),
 		Schema: json.RawMessage(`{"type":"object","additionalProperties":false,"required":["command"],"properties":{
 			"command":{"type":"string","minLength":1,"description":"The command line, in bash."},
-			"timeout_ms":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds after which the command is killed; 120000 when left out."},
+			"timeout_ms":{"type":"integer","minimum":1,"maximum":600000,"description":"Milliseconds after which the command is killed; 60000 when left out."},
 			"description":{"type":"string","description":"What it does, in a few words, for the person who watches."}}}`),
 		Replay: tool.OpaqueCall,
 	}
@@ -56,6 +56,11 @@ func (Bash) read(place tool.Place, call tool.Call) (bashArgs, shell.Program, err
 	var unreadable *shell.Unreadable
 	if errors.As(err, &unreadable) {
 		return args, p, tool.Mistakef(tool.InvalidArguments, unreadable.Hint, "%s", unreadable.Error())
+	}
+	if err == nil {
+		if name, advice := p.Terminal(); name != "" {
+			return args, p, tool.Mistakef(tool.Unsupported, advice, "%s wants a terminal, and there is none here", name)
+		}
 	}
 	return args, p, err
 }
@@ -94,7 +99,8 @@ func known(place tool.Place, target string) bool {
 
 // environment keeps a shell and git from reading settings that would start something else, and from waiting
 // for a terminal.
-var environment = []string{"BASH_ENV=", "ENV=", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "TERM=dumb"}
+var environment = []string{"BASH_ENV=", "ENV=", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "TERM=dumb",
+	"GIT_EDITOR=:", "EDITOR=false", "VISUAL=false", "SUDO_ASKPASS=/bin/false", "SSH_ASKPASS=/bin/false", "DEBIAN_FRONTEND=noninteractive"}
 
 // withKey gives programs that can use it the idempotency key of a call that has one.
 func withKey(call tool.Call) []string {
@@ -121,7 +127,12 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 	if err != nil {
 		return failed(err)
 	}
-	argv, err := program(p.Text, exec.LookPath)
+	text, mark := p.Text, newMark()
+	watched, isWatched := p.Watch(mark)
+	if _, err := exec.LookPath("bash"); err == nil && isWatched {
+		text = watched.Text
+	}
+	argv, err := program(text, exec.LookPath)
 	if err != nil {
 		return tool.Failf(tool.Unsupported, "This machine has no bash: write the line for a plain sh.", "%v", err), nil
 	}
@@ -130,17 +141,29 @@ func (b Bash) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Resul
 		timeout = min(time.Duration(args.TimeoutMS)*time.Millisecond, maxTimeout)
 	}
 	output := tool.NewCapture(tool.CaptureLimit)
-	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: withKey(call), Output: output, Timeout: timeout})
+	said := newReports(mark)
+	exit, err := env.Exec(ctx, tool.Command{Argv: argv, Dir: place.Dir, Env: withKey(call), Output: output, Filter: said.filter, Timeout: timeout})
 	switch {
 	case errors.Is(err, tool.ErrDenied):
 		return tool.Failf(tool.Denied, "Read with the file tools instead, or call ReportBlocker.", "the command cannot be started here: %v", err), nil
 	case err != nil:
 		return tool.Result{}, fmt.Errorf("running %q: %w", p.Summary, err)
 	}
-	return bashResult(place, output, exit, timeout), nil
+	var ran []stage
+	if isWatched {
+		ran = stages(watched.Parts, said.got, exit, output.Total() > 0)
+	}
+	r := bashResult(place, output, exit, timeout, ran)
+	if slices.ContainsFunc(watched.Parts, func(part shell.Part) bool { return part.Background }) {
+		r.Text += "\n[what was started in the background ended with this call: start it and use it in one call]"
+	}
+	if better := p.ReadsFiles(); better != "" {
+		r.Text += "\n[" + better + " does this, with what belongs to it: use it for files]"
+	}
+	return r, nil
 }
 
-func bashResult(place tool.Place, output *tool.Capture, exit tool.Exit, timeout time.Duration) tool.Result {
+func bashResult(place tool.Place, output *tool.Capture, exit tool.Exit, timeout time.Duration, ran []stage) tool.Result {
 	text := visible(output.String())
 	lines := strings.Count(text, "\n")
 	if text != "" && !strings.HasSuffix(text, "\n") {
@@ -157,14 +180,20 @@ func bashResult(place tool.Place, output *tool.Capture, exit tool.Exit, timeout 
 	if exit.TimedOut {
 		ended = fmt.Sprintf("killed after the timeout of %v, exit %d", timeout, exit.Code)
 	}
+	shown := ended
+	if len(ran) > 0 {
+		shown += " · stages: " + stagesText(ran)
+	}
 	code := exit.Code
 	r := tool.Result{
 		Status:  tool.Success,
 		Summary: fmt.Sprintf("%s · %s", ended, plural(lines, "line")),
 		// No duration: it stands in the envelope. What the model reads is the same for the same run.
-		Text:    fmt.Sprintf("%s[%s · cwd %s]", text, ended, place.Dir),
+		Text:    fmt.Sprintf("%s[%s · cwd %s]", text, shown, place.Dir),
 		Stats:   tool.Stats{Duration: exit.Duration, Bytes: output.Total(), Exit: &code, Denied: exit.Denied},
 		Context: tool.Context{Dir: place.Dir},
+		Data: bashData{Exit: exit.Code, Signal: exit.Signal, TimedOut: exit.TimedOut, Duration: exit.Duration.Milliseconds(), Dir: place.Dir,
+			Bytes: output.Total(), Stages: ran}.encode(),
 	}
 	switch {
 	case exit.TimedOut:

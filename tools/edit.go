@@ -23,6 +23,7 @@ type editArgs struct {
 	OldString  string `json:"old_string"`
 	NewString  string `json:"new_string"`
 	ReplaceAll bool   `json:"replace_all"`
+	DryRun     bool   `json:"dry_run"`
 }
 
 func (Edit) Spec() tool.Spec {
@@ -34,7 +35,8 @@ func (Edit) Spec() tool.Spec {
 			"file_path":{"type":"string","minLength":1,"description":"The file, absolute or relative to the current folder."},
 			"old_string":{"type":"string","minLength":1,"description":"The exact text to replace, with its whitespace and without line numbers."},
 			"new_string":{"type":"string","description":"The text to put there."},
-			"replace_all":{"type":"boolean","description":"Replace every occurrence instead of exactly one."}}}`),
+			"replace_all":{"type":"boolean","description":"Replace every occurrence instead of exactly one."},
+			"dry_run":{"type":"boolean","description":"Show what would change and write nothing."}}}`),
 		Replay: tool.Reversible,
 	}
 }
@@ -51,56 +53,20 @@ func (Edit) Plan(place tool.Place, call tool.Call) (tool.Plan, error) {
 		return tool.Plan{}, tool.Mistakef(tool.NoChange, "Give a new_string that differs, or do not edit.", "old_string and new_string are the same: nothing would change")
 	}
 	path := place.Resolve(args.FilePath)
-	return tool.Plan{
-		Effects: effect.Set{{Kind: effect.Read, Target: path}, {Kind: effect.Write, Target: path}},
-		Summary: fmt.Sprintf("edit %s (+%d -%d)", place.Rel(path), lineCount(args.NewString), lineCount(args.OldString)),
-	}, nil
+	return editPlan(place, path, fmt.Sprintf("edit %s (+%d -%d)", place.Rel(path), lineCount(args.NewString), lineCount(args.OldString)), args.DryRun), nil
 }
 
 func lineCount(s string) int { return len(splitLines(s)) }
 
-func (e Edit) Run(_ context.Context, env tool.Env, call tool.Call) (tool.Result, error) {
+func (e Edit) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Result, error) {
 	args, err := decode[editArgs](call)
 	if err != nil {
 		return failed(err)
 	}
-	place := env.Place()
-	if _, err := e.Plan(place, call); err != nil {
+	if _, err := e.Plan(env.Place(), call); err != nil {
 		return failed(err)
 	}
-	path := place.Resolve(args.FilePath)
-	data, refusal, err := loadText(env, path)
-	if err != nil {
-		return fileError(env, path, err)
-	}
-	if refusal != nil {
-		return *refusal, nil
-	}
-	before := string(data)
-	old, replacement := lineEndings(before, args.OldString, args.NewString)
-	n := strings.Count(before, old)
-	switch {
-	case n == 0:
-		return notMatched(place.Rel(path), before, args.OldString), nil
-	case n > 1 && !args.ReplaceAll:
-		return notUnique(place.Rel(path), before, old, n), nil
-	case old == replacement:
-		return tool.Failf(tool.NoChange, "The file already has these line endings; nothing needs to change.", "old_string and new_string differ only in line endings"), nil
-	}
-	at := strings.Index(before, old)
-	after := strings.ReplaceAll(before, old, replacement)
-	if err := env.WriteFile(path, []byte(after)); err != nil {
-		return fileError(env, path, err)
-	}
-	first := 1 + strings.Count(before[:at], "\n")
-	result := tool.Result{
-		Status:  tool.Success,
-		Summary: fmt.Sprintf("%s in %s (+%d -%d)", plural(n, "replacement"), place.Rel(path), n*lineCount(args.NewString), n*lineCount(args.OldString)),
-		Stats:   tool.Stats{Bytes: int64(len(after))},
-		Context: tool.Context{Dir: place.Dir, Read: []string{path}, Wrote: []string{path}},
-	}
-	result.Text = "[" + result.Summary + "]\n" + around(after, first, 1+strings.Count(replacement, "\n"))
-	return result, nil
+	return edit(ctx, env, env.Place().Resolve(args.FilePath), []change{{args.OldString, args.NewString, args.ReplaceAll}}, args.DryRun)
 }
 
 // lineEndings gives the strings the line endings of the file, where the model, which does not see them, wrote plain newlines.

@@ -16,7 +16,7 @@ import (
 
 // Standard returns the tools that every run has, in the order in which a model sees them.
 func Standard() []tool.Tool {
-	return []tool.Tool{Bash{}, Read{}, Write{}, Edit{}, Glob{}, Grep{}, LS{}, SearchResult{}, Memory{}, UpdatePlan{}, TaskComplete{}, ReportBlocker{}, AskUser{}}
+	return []tool.Tool{Bash{}, Read{}, Write{}, Edit{}, MultiEdit{}, Glob{}, Grep{}, LS{}, SearchResult{}, Memory{}, UpdatePlan{}, TaskComplete{}, ReportBlocker{}, AskUser{}}
 }
 
 // decode reads the arguments of a call. The registry has validated them; what still does not fit is the

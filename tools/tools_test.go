@@ -212,7 +212,7 @@ func TestEdit(t *testing.T) {
 	tooltest.Conform(t, Edit{},
 		tooltest.Case{Name: "unique", Files: file("a - b\n"), Args: edit("a - b", "a + b"), Status: tool.Success, Kinds: []effect.Kind{effect.Read, effect.Write}, Check: func(t *testing.T, e *tooltest.Env, r tool.Result) {
 			becomes("a.go", "a + b\n")(t, e, r)
-			says("1 replacement in a.go (+1 -1)", "     1\ta + b")(t, e, r)
+			says("1 replacement in a.go (+1 -1)", "+a + b")(t, e, r)
 			if diff := cmp.Diff([]string{filepath.Join(e.Root, "a.go")}, r.Context.Wrote); diff != "" {
 				t.Error(diff)
 			}

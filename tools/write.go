@@ -51,7 +51,7 @@ func (Write) Plan(place tool.Place, call tool.Call) (tool.Plan, error) {
 	}, nil
 }
 
-func (Write) Run(_ context.Context, env tool.Env, call tool.Call) (tool.Result, error) {
+func (Write) Run(ctx context.Context, env tool.Env, call tool.Call) (tool.Result, error) {
 	args, err := decode[writeArgs](call)
 	if err != nil {
 		return failed(err)
@@ -59,7 +59,7 @@ func (Write) Run(_ context.Context, env tool.Env, call tool.Call) (tool.Result, 
 	place := env.Place()
 	path := place.Resolve(args.FilePath)
 	shown := place.Rel(path)
-	was := "new file"
+	was, before := "new file", ""
 	switch info, err := env.Stat(path); {
 	case errors.Is(err, fs.ErrNotExist):
 	case err != nil:
@@ -69,21 +69,32 @@ func (Write) Run(_ context.Context, env tool.Env, call tool.Call) (tool.Result, 
 	case !info.Mode.IsRegular():
 		return tool.Failf(tool.Unsupported, "Only regular files can be written.", "%s is a device, pipe or socket", shown), nil
 	default:
-		before, err := env.ReadFile(path)
+		data, err := env.ReadFile(path)
 		if err != nil {
 			return fileError(env, path, err)
 		}
-		if string(before) == args.Content {
+		if before = string(data); before == args.Content {
 			return tool.Failf(tool.NoChange, "Nothing needs to be written.", "%s already has exactly this content", shown), nil
 		}
-		was = "was " + plural(lineCount(string(before)), "line")
+		was = "was " + plural(lineCount(before), "line")
+	}
+	if line := leftOut(before, args.Content); line != "" {
+		return tool.Failf(tool.InvalidArguments, "Write every line that is to be there: what you write is all that will be.", "the content leaves something out: %q", line), nil
+	}
+	note, broken := lint(ctx, env, path, before, args.Content)
+	if broken != "" {
+		return tool.Failf(tool.Broken, "Mend the content and write it again; the file is as it was.", "not written: %s could be parsed, and this content cannot: %s", shown, broken), nil
 	}
 	if err := env.WriteFile(path, []byte(args.Content)); err != nil {
 		return fileError(env, path, err)
 	}
 	summary := fmt.Sprintf("wrote %s: %s, %d bytes (%s)", shown, plural(lineCount(args.Content), "line"), len(args.Content), was)
+	text := "[" + summary + "]"
+	if note != "" {
+		text += "\n[" + strings.Replace(note, ", as before", "", 1) + "]"
+	}
 	return tool.Result{
-		Status: tool.Success, Summary: summary, Text: "[" + summary + "]",
+		Status: tool.Success, Summary: summary, Text: text,
 		Stats:   tool.Stats{Bytes: int64(len(args.Content))},
 		Context: tool.Context{Dir: place.Dir, Wrote: []string{path}},
 	}, nil

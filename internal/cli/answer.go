@@ -116,24 +116,6 @@ func registerOnAsk(cmd *cobra.Command, value *onAsk) {
 	_ = cmd.RegisterFlagCompletionFunc("on-ask", cobra.FixedCompletions([]string{"refuse", "pause"}, cobra.ShellCompDirectiveNoFileComp))
 }
 
-// approve is what a person agrees to before it happens.
-type approve string
-
-func (p *approve) String() string { return string(*p) }
-func (p *approve) Type() string   { return "plan" }
-func (p *approve) Set(s string) error {
-	if s != "plan" {
-		return fmt.Errorf("it is plan: a person agrees to the plan before the first change")
-	}
-	*p = approve(s)
-	return nil
-}
-
-func registerApprove(cmd *cobra.Command, value *approve) {
-	cmd.Flags().Var(value, "approve", "plan: before the first change a person agrees to the plan; without one the run waits with exit 6")
-	_ = cmd.RegisterFlagCompletionFunc("approve", cobra.FixedCompletions([]string{"plan"}, cobra.ShellCompDirectiveNoFileComp))
-}
-
 // remember saves rules that allow in the person's own policy file.
 func (a *app) remember(rules []string) error {
 	dir, err := a.userDir()
@@ -141,4 +123,22 @@ func (a *app) remember(rules []string) error {
 		return err
 	}
 	return permissions.Remember(dir, rules)
+}
+
+// approval is what a person wants to approve as a whole.
+type approval string
+
+func (v *approval) String() string { return string(*v) }
+func (v *approval) Type() string   { return "plan" }
+func (v *approval) Set(s string) error {
+	if s != "plan" {
+		return fmt.Errorf("it is plan")
+	}
+	*v = approval(s)
+	return nil
+}
+
+func registerApproval(cmd *cobra.Command, value *approval) {
+	cmd.Flags().Var(value, "approve", "approve the plan as a whole before anything is changed; without a terminal the run waits with exit 6")
+	_ = cmd.RegisterFlagCompletionFunc("approve", cobra.FixedCompletions([]string{"plan"}, cobra.ShellCompDirectiveNoFileComp))
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"belay/checkpoint"
 	"belay/harness"
@@ -264,6 +265,13 @@ belay rewind.`,
 	flags.BoolVar(&yes, "yes", false, "do not ask")
 	flags.BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
+}
+
+// registerSharing adds the flags about the workspace's files.
+func registerSharing(flags *pflag.FlagSet, cfg *harness.Config) {
+	flags.BoolVar(&cfg.ShareWorkspace, "share-workspace", false, "work here although another run does: neither can then be taken back safely")
+	flags.IntVar(&cfg.RewindAfter, "rewind-after", 0, "after `N` failed verifications, set the files back to the last state that passed (default: never)")
+	flags.StringVar(&cfg.EnvFiles, "env-files", "encrypt", "what checkpoints do with .env files: encrypt or leave_out")
 }
 
 // age reads 30d, or what Go reads as a duration.

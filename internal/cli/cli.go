@@ -211,6 +211,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 		a.toolCommand(),
 		a.answerCommand(),
 		a.auditCommand(),
+		a.attachCommand(),
 		a.versionCommand(),
 	)
 	root.SetHelpFunc(a.help)

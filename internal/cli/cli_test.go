@@ -275,7 +275,7 @@ func TestRunGivesTheHarnessWhatWasAsked(t *testing.T) {
 	got.Observe, got.Delta, got.Progress, got.Rules, got.Version = nil, nil, nil, nil, ""
 	want := harness.Config{Task: "the task \uFFFD", Workspace: "w", AllowWide: true, Model: "rehearsal:/f", Verify: []string{"a, b", "c"}, Mode: "plan",
 		Only:   []string{"Read", "Grep"},
-		Bounds: journal.Bounds{Turns: 3, Tokens: 4, Money: message.USD(0.5), WallMS: 60_000, MiB: 4096}, MoneyMustHold: true}
+		Bounds: journal.Bounds{Turns: 3, Tokens: 4, Money: message.USD(0.5), WallMS: 60_000, MiB: 4096}, EnvFiles: "encrypt", MoneyMustHold: true}
 	if diff := cmp.Diff(fmt.Sprintf("%+v", want), fmt.Sprintf("%+v", got)); diff != "" {
 		t.Error(diff)
 	}

@@ -12,7 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aymanbagabas/go-udiff"
+	"belay/internal/unified"
 )
 
 // diffMax is the size in bytes above which a file's lines are not compared.
@@ -64,7 +64,7 @@ func diffTrees(before, after map[string][]byte) string {
 			fmt.Fprintf(&b, "--- %s\n+++ %s\n(%d bytes before, %d bytes after)\n", from, to, len(old), len(now))
 			continue
 		}
-		b.WriteString(udiff.Unified(from, to, string(old), string(now)))
+		b.WriteString(unified.Diff(from, to, string(old), string(now)))
 	}
 	return b.String()
 }

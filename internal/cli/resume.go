@@ -13,13 +13,13 @@ import (
 
 // resumeFlags are what may be said anew when a run goes on.
 type resumeFlags struct {
-	model  string
-	roles  harness.Roles
-	onAsk  onAsk
-	plan   approve
-	verify []string
-	other  bool
-	fresh  bool
+	model   string
+	roles   harness.Roles
+	onAsk   onAsk
+	approve approval
+	verify  []string
+	other   bool
+	fresh   bool
 	boundFlags
 	policyFlag
 	outputFlags
@@ -87,7 +87,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 	flags.StringVar(&effort, "effort", "", "how much the model is to think from here on: "+strings.Join(harness.Efforts, ", "))
 	registerRoles(flags, &f.roles)
 	registerOnAsk(cmd, &f.onAsk)
-	registerApprove(cmd, &f.plan)
+	registerApproval(cmd, &f.approve)
 	flags.StringArrayVar(&f.verify, "verify", nil, "shell `command` that must pass, instead of those before; may be repeated")
 	flags.BoolVar(&f.other, "other-repository", false, "go on although the workspace is not the repository that it was")
 	flags.BoolVar(&f.fresh, "fresh", false, "begin an empty context that knows only the repository's map, the state and the handoff")
@@ -106,7 +106,8 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
-	cfg.PauseToAsk, cfg.RefuseToAsk, cfg.ApprovePlan = f.onAsk == "pause", f.onAsk == "refuse", f.plan == "plan"
+	cfg.PauseToAsk, cfg.RefuseToAsk = f.onAsk == "pause", f.onAsk == "refuse"
+	cfg.ApprovePlan = f.approve == "plan"
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	cfg.Fresh = f.fresh
 	if cfg.ContextPolicy, err = f.policyFlag.read(); err != nil {

@@ -15,12 +15,12 @@ var modes = []policy.Mode{policy.Plan, policy.Manual, policy.Edit, policy.Autono
 
 // runFlags are the flags of a command that starts a run.
 type runFlags struct {
-	cfg   harness.Config
-	mode  string
-	tools []string
-	onAsk onAsk
-	plan  approve
-	fixes int
+	cfg     harness.Config
+	mode    string
+	tools   []string
+	onAsk   onAsk
+	approve approval
+	fixes   int
 	boundFlags
 	policyFlag
 	outputFlags
@@ -34,6 +34,7 @@ func (f *runFlags) register(flags *pflag.FlagSet) {
 	flags.StringVar(&f.mode, "mode", string(policy.Edit), "what may happen without asking: plan, manual, edit or autonomous")
 	flags.StringSliceVar(&f.tools, "tools", nil, "the only tools that the model gets, as `A,B`; those that end a run are always there")
 	registerIsolation(flags, &f.cfg)
+	registerSharing(flags, &f.cfg)
 	f.boundFlags.register(flags, harness.DefaultBounds)
 	f.policyFlag.register(flags, "when the context is made smaller: a `file`, or 200k or 1m (default: as fits the model)")
 	f.outputFlags.register(flags)
@@ -74,7 +75,7 @@ is reached pauses the run; its last line is the command that goes on.`,
 	a.completeFlags(cmd)
 	registerRoles(cmd.Flags(), &f.cfg.Roles)
 	registerOnAsk(cmd, &f.onAsk)
-	registerApprove(cmd, &f.plan)
+	registerApproval(cmd, &f.approve)
 	_ = cmd.RegisterFlagCompletionFunc("effort", cobra.FixedCompletions(harness.Efforts, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -102,7 +103,8 @@ func (f *runFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
-	cfg.PauseToAsk, cfg.ApprovePlan = f.onAsk == "pause", f.plan == "plan"
+	cfg.PauseToAsk = f.onAsk == "pause"
+	cfg.ApprovePlan = f.approve == "plan"
 	if given("fix-attempts") {
 		if f.fixes < 0 || f.fixes > 100 {
 			return cfg, usagef("--fix-attempts must be from 0 to 100")

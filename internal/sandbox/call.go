@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"context"
+	"errors"
 	"io"
 	"time"
 
@@ -59,8 +60,11 @@ func (s *Sandbox) Call(ctx context.Context, grant effect.Grant, call Call) (tool
 }
 
 func (e *env) Exec(ctx context.Context, cmd tool.Command) (tool.Exit, error) {
+	cmd, closeFilter := cmd.Filtered()
+	run := e.call
 	if e.s.level.Isolation == Off {
-		return e.unbounded(ctx, Call{Command: cmd})
+		run = e.unbounded
 	}
-	return e.call(ctx, Call{Command: cmd})
+	exit, err := run(ctx, Call{Command: cmd})
+	return exit, errors.Join(err, closeFilter())
 }

@@ -107,15 +107,18 @@ func (w *onWrite) Write(b []byte) (int, error) {
 	return len(b), nil
 }
 
-// fifo makes a pipe in the workspace. What read gives comes from inside; it ends when the last process that
-// holds it has died.
-func fifo(t *testing.T, s *Sandbox) *os.File {
+// piped waits for the pipe that a command makes inside, and opens it: a pipe that was there before is hidden. What is read
+// comes from inside; it ends when the last process that holds it has died.
+func piped(t *testing.T, s *Sandbox, died func() bool) *os.File {
 	t.Helper()
 	path := filepath.Join(s.workspace, "fifo")
-	if err := syscall.Mkfifo(path, 0o666); err != nil {
-		t.Fatal(err)
+	for !exists(path) {
+		if died() {
+			t.Fatal("the command ended without its pipe")
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
-	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := os.Open(path) // until the command inside opens it
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -126,21 +129,23 @@ func fifo(t *testing.T, s *Sandbox) *os.File {
 func TestTreeDiesWithItsCall(t *testing.T) {
 	s := newSandbox(t, nil)
 	needIsolation(t, s)
-	f := fifo(t, s)
-	// They hold the output too, and Exec returns all the same.
-	must(t, s.Env(write, ""), orphans+"exit 0")
+	done := make(chan error, 1)
+	go func() { // they hold the output too, and Exec returns all the same
+		_, err := s.Env(write, "").Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", "mkfifo fifo; " + orphans + "exit 0"}})
+		done <- err
+	}()
+	f := piped(t, s, func() bool { return len(done) > 0 })
 	if got, err := io.ReadAll(f); err != nil || string(got) != "up\n" {
 		t.Errorf("%q, %v", got, err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 
 func TestTreeDiesWithTheHarness(t *testing.T) {
 	s := newSandbox(t, nil)
 	needIsolation(t, s)
-	path := filepath.Join(s.workspace, "fifo")
-	if err := syscall.Mkfifo(path, 0o666); err != nil {
-		t.Fatal(err)
-	}
 	c := exec.Command("/proc/self/exe")
 	c.Env = append(os.Environ(), "BELAY_TEST_PROCESS=leaver", "WORKSPACE="+s.workspace, "BELAY_HOME="+s.home)
 	var out bytes.Buffer
@@ -148,11 +153,7 @@ func TestTreeDiesWithTheHarness(t *testing.T) {
 	if err := c.Start(); err != nil {
 		t.Fatal(err)
 	}
-	f, err := os.Open(path) // until the command inside opens it
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer f.Close()
+	f := piped(t, s, func() bool { return syscall.Kill(c.Process.Pid, 0) != nil })
 	r := bufio.NewReader(f)
 	if line, err := r.ReadString('\n'); err != nil || line != "up\n" {
 		t.Fatalf("%q, %v", line, err)

@@ -126,7 +126,7 @@ const orphans = `exec 9>fifo; setsid sleep 1000 & (setsid nohup sleep 1000 >/dev
 func leaver() {
 	s, err := New(Config{Workspace: os.Getenv("WORKSPACE"), Home: os.Getenv("BELAY_HOME")})
 	if err == nil {
-		_, err = s.Env(write, "").Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", orphans + "wait"}, Output: os.Stderr})
+		_, err = s.Env(write, "").Exec(context.Background(), tool.Command{Argv: []string{"sh", "-c", "mkfifo fifo; " + orphans + "wait"}, Output: os.Stderr})
 	}
 	fmt.Println("must not get here", err)
 	os.Exit(1)

@@ -142,7 +142,7 @@ func tracked(gitDir string) map[string]bool {
 		return nil
 	}
 	version, count := binary.BigEndian.Uint32(b[4:]), int(binary.BigEndian.Uint32(b[8:]))
-	names := map[string]bool{}
+	names := make(map[string]bool, min(count, len(b)/62))
 	at, last := 12, ""
 	for range count {
 		start := at

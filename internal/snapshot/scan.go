@@ -71,7 +71,8 @@ type scan struct {
 	s       *Store
 	started time.Time
 	slots   chan struct{}
-	tracked map[string]bool // by path from the root
+	repos   map[string]string          // path of a repository in the tree -> its own folder
+	tracked map[string]map[string]bool // the same -> the names it tracks, once they are asked for
 
 	mu  sync.Mutex
 	err error
@@ -82,10 +83,7 @@ const racyFor = 20 * time.Millisecond
 
 // look reads the workspace and puts what is new into the pack.
 func (s *Store) look(ctx context.Context) (*node, error) {
-	w := &scan{ctx: ctx, s: s, started: time.Now(), slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), tracked: map[string]bool{}}
-	if s.gitDir != "" {
-		w.addTracked("", s.gitDir)
-	}
+	w := &scan{ctx: ctx, s: s, started: time.Now(), slots: make(chan struct{}, 2*runtime.GOMAXPROCS(0)), repos: map[string]string{}, tracked: map[string]map[string]bool{}}
 	root, err := w.folder("", s.top, s.baseRules())
 	if err == nil {
 		err = w.err
@@ -93,20 +91,27 @@ func (s *Store) look(ctx context.Context) (*node, error) {
 	return root, err
 }
 
-// addTracked takes in what a repository at rel tracks.
-func (w *scan) addTracked(rel, gitDir string) {
-	names := tracked(gitDir)
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for name := range names {
-		w.tracked[join(rel, name)] = true
-	}
-}
-
+// isTracked says whether a repository around a path tracks it, or something in it. Indexes are large, and only read for
+// what is ignored.
 func (w *scan) isTracked(rel string) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.tracked[rel]
+	for repo, gitDir := range w.repos {
+		name, inside := rel, true
+		if repo != "" {
+			name, inside = strings.CutPrefix(rel, repo+"/")
+		}
+		if !inside {
+			continue
+		}
+		if w.tracked[repo] == nil {
+			w.tracked[repo] = tracked(gitDir)
+		}
+		if w.tracked[repo][name] {
+			return true
+		}
+	}
+	return false
 }
 
 func join(dir, name string) string {
@@ -127,6 +132,13 @@ func (w *scan) folder(rel string, old *node, above *rules) (*node, error) {
 	}
 	slices.SortFunc(stats, func(a, b stat) int { return strings.Compare(a.name, b.name) })
 	n := &node{entries: make([]entry, len(stats)), above: above}
+	if _, ok := slices.BinarySearchFunc(stats, ".git", func(s stat, name string) int { return strings.Compare(s.name, name) }); ok {
+		if gitDir, _ := gitDirs(filepath.Join(w.s.root, filepath.FromSlash(rel))); gitDir != "" {
+			w.mu.Lock()
+			w.repos[rel] = gitDir
+			w.mu.Unlock()
+		}
+	}
 	w.readRules(n, old, rel, stats)
 	changed := old == nil || len(old.entries) != len(stats)
 	var waiting sync.WaitGroup
@@ -223,9 +235,6 @@ func (w *scan) below(rel string, e, was *entry, r *rules, old *node) {
 			_, e.bytes = w.survey(path, surveyMax, 1<<62)
 		}
 		return
-	}
-	if gitDir, _ := gitDirs(filepath.Join(w.s.root, filepath.FromSlash(path))); gitDir != "" {
-		w.addTracked(path, gitDir)
 	}
 	var before *node
 	if was != nil {

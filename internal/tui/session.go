@@ -409,7 +409,7 @@ func (s *session) stopWork() {
 }
 
 func (s *session) finished(msg endedMsg) tea.Cmd {
-	s.busy, s.what, s.stop = false, "", nil
+	s.busy, s.what, s.stop, s.note = false, "", nil, ""
 	s.cards = nil
 	s.typing.Reset()
 	if msg.ended.RunID != "" {

@@ -157,6 +157,8 @@ func (e *Env) Exec(ctx context.Context, c tool.Command) (tool.Exit, error) {
 	if e.NoRun {
 		return tool.Exit{}, fmt.Errorf("starting %s: %w", c.Argv[0], tool.ErrDenied)
 	}
+	c, closeFilter := c.Filtered()
+	defer closeFilter()
 	timeout := ctx
 	if c.Timeout > 0 {
 		var cancel context.CancelFunc
