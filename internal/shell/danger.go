@@ -92,6 +92,9 @@ func (c *command) danger(name string) bool {
 		if name == "kubectl" && len(rest) > 0 && (c.has(rest[:1], "version") && c.has(rest, "--client", "--client=true") || c.has(rest[:1], "config") && c.has(rest, "current-context", "get-contexts", "get-clusters")) {
 			return false
 		}
+		if (name == "terraform" || name == "tofu") && c.terraform(name) {
+			return true
+		}
 		c.send(name, rest)
 		return true
 	case name == "rsync":

@@ -90,7 +90,7 @@ func (c *command) read(name string) bool {
 		special(c)
 		return true
 	}
-	if c.version(name) {
+	if c.version(name) || c.manager(name) {
 		return true
 	}
 	spec, ok := readers()[name]

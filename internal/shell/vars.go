@@ -173,7 +173,7 @@ func harmless(name string) bool {
 var constants = sync.OnceValue(func() map[string]string {
 	return map[string]string{"LANG": "", "LANGUAGE": "", "NO_COLOR": "", "FORCE_COLOR": "", "CLICOLOR": "", "TERM": "", "COLUMNS": "", "LINES": "", "LC_ALL": "", "LC_COLLATE": "", "LC_CTYPE": "", "LC_NUMERIC": "", "LC_TIME": "", "LC_MESSAGES": "", "CI": "", "TZ": "",
 		"GIT_PAGER": "cat", "PAGER": "cat", "MANPAGER": "cat", "GIT_OPTIONAL_LOCKS": "0", "GIT_TERMINAL_PROMPT": "0", "GIT_ALLOW_PROTOCOL": "none", "GOTOOLCHAIN": "local", "GOPROXY": "off",
-		"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INDEX": "1", "npm_config_logs_max": "0", "npm_config_update_notifier": "false", "PYTHONDONTWRITEBYTECODE": "1"}
+		"PIP_DISABLE_PIP_VERSION_CHECK": "1", "PIP_NO_INDEX": "1", "CHECKPOINT_DISABLE": "1", "npm_config_logs_max": "0", "npm_config_update_notifier": "false", "PYTHONDONTWRITEBYTECODE": "1"}
 })
 
 // constant says that name=text may stand before a command.
