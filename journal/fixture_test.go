@@ -146,7 +146,8 @@ func TestMakeFixtures(t *testing.T) {
 	long := append([]Entry{{Type: TypeWriterOpen, Payload: WriterOpen{Host: "h", PID: 1, Epoch: 1}}}, story()...)
 	for name, text := range map[string][]byte{"every-type": seal("r_everytype", everyType()), "blobs": seal("r_blobs", long), "future": future(),
 		"checkpoints": seal("r_checkpoints", filled(TypeWriterOpen, TypeCheckpoint, TypeRewind, TypeExternal, TypeCompensated)),
-		"people":      seal("r_people", filled(TypeWriterOpen, TypePlan, TypeReplan, TypeRecap, TypeErase, TypeCompaction, TypeHook, TypeQuestion, TypeAnswer, TypePermission, TypeAgentStart, TypeAgentEnd, TypeCircumvention))} {
+		"people":      seal("r_people", filled(TypeWriterOpen, TypePlan, TypeReplan, TypeRecap, TypeErase, TypeCompaction, TypeHook, TypeQuestion, TypeAnswer, TypePermission, TypeAgentStart, TypeAgentEnd, TypeCircumvention)),
+		"judge":       seal("r_judge", filled(TypeWriterOpen, TypeSessionStart, TypeQuestion, TypeAnswer, TypePermission, TypeJudge, TypeEscalate, TypeMisjudged))} {
 		path := filepath.Join(fixtureDir, name+".jsonl")
 		if _, err := os.Stat(path); err == nil {
 			t.Logf("%s is frozen", path)
@@ -168,6 +169,7 @@ func TestFixtures(t *testing.T) {
 		"every-type.jsonl":  "12 58251865ee1763bfb98b769a572d55c0",
 		"checkpoints.jsonl": "5 49d6d5159bcf42dc39cf9d584f16e5cd",
 		"people.jsonl":      "13 2e5eafbca5f59d3d21c612b963f045ae",
+		"judge.jsonl":       "8 62d52feb09634d6a3f71c5590a985700",
 		"future.jsonl":      "3 1ae97a1db8cda484f4314debbb36ec7c",
 	}
 	files, err := filepath.Glob(filepath.Join(fixtureDir, "*.jsonl"))

@@ -31,10 +31,11 @@ type points struct {
 	seq     int64              // of it
 	green   journal.Checkpoint
 	trees   map[string]journal.Checkpoint
-	spoken  int64    // number of the person's last message
-	opaque  bool     // a call ran since last that may have changed anything
-	wrote   []string // paths, relative, that calls wrote since last
-	effects []string // keys
+	spoken  int64                          // number of the person's last message
+	opaque  bool                           // a call ran since last that may have changed anything
+	wrote   []string                       // paths, relative, that calls wrote since last
+	effects []string                       // keys
+	waiting map[string]journal.ToolRequest // calls that a person is asked about
 	head    journal.Event
 }
 
@@ -81,19 +82,41 @@ func (p *points) apply(e *decoded, workspace string) error {
 		if err := e.Decode(&r); err != nil {
 			return err
 		}
-		if r.Permission.Verdict != effect.Allow || r.Class < effect.ClassReversible {
-			break
+		switch r.Permission.Verdict {
+		case effect.Allow:
+			p.acts(r, workspace)
+		case effect.Ask: // it acts when a person has agreed
+			if p.waiting == nil {
+				p.waiting = map[string]journal.ToolRequest{}
+			}
+			p.waiting[r.CallID] = r
 		}
-		p.opaque = p.opaque || opaque(r)
-		for _, x := range r.Effects {
-			if x.Kind == effect.Write || x.Kind == effect.Delete {
-				if rel, err := filepath.Rel(workspace, x.Target); err == nil && filepath.IsLocal(rel) {
-					p.wrote = append(p.wrote, filepath.ToSlash(rel))
-				}
+	case journal.TypePermission:
+		var g journal.Permitted
+		if err := e.Decode(&g); err != nil {
+			return err
+		}
+		if r, ok := p.waiting[g.CallID]; ok && g.Verdict == effect.Allow {
+			p.acts(r, workspace)
+		}
+		delete(p.waiting, g.CallID)
+	}
+	return nil
+}
+
+// acts notes what a call may change.
+func (p *points) acts(r journal.ToolRequest, workspace string) {
+	if r.Class < effect.ClassReversible {
+		return
+	}
+	p.opaque = p.opaque || opaque(r)
+	for _, x := range r.Effects {
+		if x.Kind == effect.Write || x.Kind == effect.Delete {
+			if rel, err := filepath.Rel(workspace, x.Target); err == nil && filepath.IsLocal(rel) {
+				p.wrote = append(p.wrote, filepath.ToSlash(rel))
 			}
 		}
 	}
-	return nil
 }
 
 func (p *points) see(c journal.Checkpoint, seq int64) {

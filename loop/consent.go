@@ -250,7 +250,17 @@ func (s *session) wait(ctx context.Context, st step) (*Outcome, error) {
 			return nil, fmt.Errorf("save the rules: %w", err)
 		}
 	}
-	if err := s.record(s.entry(journal.TypePermission, granted)); err != nil {
+	entries := []journal.Entry{s.entry(journal.TypePermission, granted)}
+	if granted.Verdict == effect.Allow {
+		st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "consent", By: a.By, Reason: a.Reason}
+		if st.request.Class >= effect.ClassReversible {
+			if err := s.preserve(ctx, "before "+brief(st.request), false, false); err != nil {
+				return nil, err
+			}
+		}
+		entries = append(entries, s.external(st)...)
+	}
+	if err := s.record(entries...); err != nil {
 		return nil, err
 	}
 	if granted.Verdict != effect.Allow {
@@ -263,7 +273,6 @@ func (s *session) wait(ctx context.Context, st step) (*Outcome, error) {
 		}
 		return nil, s.settle(st.call.ID, tool.Spec{}, tool.Fail(why))
 	}
-	st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "consent", By: a.By, Reason: a.Reason}
 	return nil, s.run(ctx, []step{st})
 }
 

@@ -92,6 +92,9 @@ func (c *card) key(key string, now time.Time) (choice string, done bool) {
 		c.at = min(len(c.q.Options)-1, c.at+1)
 	case key == "?":
 		c.details = !c.details
+		if c.details && c.q.Kind == "permission" && c.q.Explanation == nil {
+			return "?", true // a model explains it, and it comes again
+		}
 	case c.q.Kind == "permission" && (key == "n" || key == "esc") && has("no"):
 		c.because = true
 	case c.q.Kind == "permission" && key == "y" && has("once"):

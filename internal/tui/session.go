@@ -256,7 +256,7 @@ func (s *session) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	case progressMsg:
 		s.what = render.Line(string(msg))
 	case askMsg:
-		s.cards = append(s.cards, &card{q: msg.q, answer: msg.answer, opened: time.Now()})
+		s.cards = append(s.cards, &card{q: msg.q, answer: msg.answer, opened: time.Now(), details: msg.q.Explanation != nil})
 		return s, s.notify("belay asks: " + render.Cut(render.Line(msg.q.Text), 80))
 	case askedMsg:
 		s.cards = slices.DeleteFunc(s.cards, func(c *card) bool { return c.q.ID == msg.id })

@@ -152,7 +152,7 @@ func TestCard(t *testing.T) {
 	if len(answers) != 0 {
 		t.Fatalf("a stray key answered: %+v", <-answers)
 	}
-	for keys, want := range map[string]journal.Answer{"y": {Choice: "once"}, "2": {Choice: "run"}, "down down enter|too late|enter": {Choice: "no", Reason: "too late"}, "n|not now|enter": {Choice: "no", Reason: "not now"}, "n|enter": {Choice: "no"}} {
+	for keys, want := range map[string]journal.Answer{"y": {Choice: "once"}, "?": {Choice: "?"}, "2": {Choice: "run"}, "down down enter|too late|enter": {Choice: "no", Reason: "too late"}, "n|not now|enter": {Choice: "no", Reason: "not now"}, "n|enter": {Choice: "no"}} {
 		s, answers := ask()
 		s.cards[0].opened = time.Now().Add(-time.Second)
 		for i, part := range strings.Split(keys, "|") {
