@@ -7,12 +7,14 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"os/user"
 	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
 	"belay/journal"
+	"belay/loop"
 )
 
 // answersDir holds, in a run's directory, answers from elsewhere that a waiting run takes up.
@@ -22,22 +24,32 @@ const answersDir = "answers"
 const lookEvery = 200 * time.Millisecond
 
 // asker asks the person who is there, and takes an answer that comes from elsewhere before.
-func (a *agent) asker(own func(context.Context, journal.Question) (journal.Answer, error), dir string) func(context.Context, journal.Question) (journal.Answer, error) {
-	if own == nil {
+func (a *agent) asker(cfg Config, runID string) func(context.Context, journal.Question) (journal.Answer, error) {
+	if cfg.Ask == nil {
 		return nil
 	}
 	type said struct {
 		answer journal.Answer
 		err    error
 	}
+	notify, left := a.notify(cfg, runID), a.left(runID)
+	told := map[string]bool{}
 	return func(ctx context.Context, q journal.Question) (journal.Answer, error) {
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		answered := make(chan said, 1)
+		answered := make(chan said, 2)
 		go func() {
-			answer, err := own(ctx, q)
-			answered <- said{answer, err}
+			answer, err := cfg.Ask(ctx, q)
+			answered <- said{a.own(answer), err}
 		}()
+		if notify != nil && !told[q.ID] {
+			told[q.ID] = true
+			go func() {
+				if answer, found := notify(ctx, q); found {
+					answered <- said{answer, nil}
+				}
+			}()
+		}
 		ticker := time.NewTicker(lookEvery)
 		defer ticker.Stop()
 		for {
@@ -45,7 +57,7 @@ func (a *agent) asker(own func(context.Context, journal.Question) (journal.Answe
 			case s := <-answered:
 				return s.answer, s.err
 			case <-ticker.C:
-				answer, found, err := takeAnswer(dir, q)
+				answer, found, err := left(q)
 				if found || err != nil {
 					return answer, err
 				}
@@ -56,21 +68,67 @@ func (a *agent) asker(own func(context.Context, journal.Question) (journal.Answe
 	}
 }
 
+// own is an answer of the person who started this process.
+func (a *agent) own(answer journal.Answer) journal.Answer {
+	answer.Who, answer.Reason = account(), a.secrets.Text(answer.Reason)
+	return answer
+}
+
+// account is the name under which this process runs.
+func account() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return os.Getenv("USER")
+}
+
+// left takes answers that were left in the run's directory.
+func (a *agent) left(runID string) func(journal.Question) (journal.Answer, bool, error) {
+	dir := filepath.Join(journal.RunsDir(a.home), runID)
+	return func(q journal.Question) (journal.Answer, bool, error) {
+		answer, found, err := takeAnswer(dir, q)
+		answer.Reason = a.secrets.Text(answer.Reason)
+		return answer, found, err
+	}
+}
+
 func answerFile(dir, id string) string { return filepath.Join(dir, answersDir, id+".json") }
 
-// takeAnswer reads an answer that another process has left, and removes it.
+// takeAnswer reads an answer that another process, or a person, has left, and removes it. One that is none stays nowhere: the
+// question is still open.
 func takeAnswer(dir string, q journal.Question) (a journal.Answer, found bool, err error) {
 	data, err := os.ReadFile(answerFile(dir, q.ID))
 	if errors.Is(err, fs.ErrNotExist) {
 		return a, false, nil
 	}
-	if err == nil {
-		err = json.Unmarshal(data, &a)
-	}
 	if err != nil {
 		return a, false, fmt.Errorf("read the answer to %s: %w", q.ID, err)
 	}
-	return a, true, os.Remove(answerFile(dir, q.ID))
+	if err := os.Remove(answerFile(dir, q.ID)); err != nil {
+		return a, false, fmt.Errorf("take the answer to %s: %w", q.ID, err)
+	}
+	if json.Unmarshal(data, &a) != nil || fits(q, a.Choice) != nil {
+		return journal.Answer{}, false, nil
+	}
+	a.ID, a.By = q.ID, "user"
+	return a, true, nil
+}
+
+// fits says why a choice is no answer to a question.
+func fits(q journal.Question, choice string) error {
+	var ids []string
+	for _, o := range q.Options {
+		ids = append(ids, o.ID)
+	}
+	switch {
+	case strings.TrimSpace(choice) == "":
+		return errors.New("an answer says something")
+	case len(ids) == 0 || slices.Contains(ids, choice):
+		return nil
+	case choice == loop.AnswerExplain && q.Kind == "permission":
+		return nil
+	}
+	return fmt.Errorf("%q is no answer to %s: choose one of %s", choice, q.ID, strings.Join(ids, ", "))
 }
 
 // OpenQuestions lists the questions of a run that have no answer yet, the oldest first.
@@ -94,6 +152,12 @@ func OpenQuestions(dir string) ([]journal.Question, error) {
 				return nil, err
 			}
 			open = slices.DeleteFunc(open, func(o journal.Question) bool { return o.ID == a.ID })
+		case journal.TypeUserMessage: // the person has spoken: that says whether it happened
+			var m journal.UserMessage
+			if err := e.Decode(&m); err != nil {
+				return nil, err
+			}
+			open = slices.DeleteFunc(open, func(o journal.Question) bool { return o.Kind == "outcome" && m.By == "" })
 		case journal.TypeToolResult: // a call that is settled needs no answer
 			var r journal.ToolResult
 			if err := e.Decode(&r); err != nil {
@@ -128,14 +192,10 @@ func Answer(home, runID string, a journal.Answer) (live bool, err error) {
 		}
 		return false, &UsageError{fmt.Errorf("run %s does not ask %s; open are: %s", runID, a.ID, strings.Join(ids, ", "))}
 	}
-	if q := open[at]; len(q.Options) > 0 && !slices.ContainsFunc(q.Options, func(o journal.Option) bool { return o.ID == a.Choice }) {
-		var ids []string
-		for _, o := range q.Options {
-			ids = append(ids, o.ID)
-		}
-		return false, &UsageError{fmt.Errorf("%q is no answer to %s: choose one of %s", a.Choice, a.ID, strings.Join(ids, ", "))}
+	if err := fits(open[at], a.Choice); err != nil {
+		return false, &UsageError{err}
 	}
-	a.By = "user"
+	a.By, a.Who = "user", account()
 	log, err := journal.Open(dir, nil)
 	if errors.Is(err, journal.ErrBusy) {
 		return true, leaveAnswer(dir, a)
@@ -144,6 +204,9 @@ func Answer(home, runID string, a journal.Answer) (live bool, err error) {
 		return false, err
 	}
 	defer log.Close()
+	if a.Choice == loop.AnswerExplain {
+		return false, &UsageError{fmt.Errorf("run %s does not wait right now, so nothing explains it: resume it on a terminal and answer ? there", runID)}
+	}
 	secrets, err := openSecrets(home, runID, nil)
 	if err != nil {
 		return false, err

@@ -85,6 +85,9 @@ type Config struct {
 	// ApprovePlan has a person approve the plan before anything is changed; a run without one waits for that.
 	ApprovePlan bool
 
+	RefuseToAsk bool          // of a run that is resumed: no longer PauseToAsk
+	Notify      NotifyCommand // tells a person of questions; zero is nothing
+
 	Inbox func() []string // what the person says while it works, told at the next turn; nil is nothing
 
 	// HookFiles are settings files that may name hooks, the least specific first; Hooks are those in Go.
@@ -202,6 +205,7 @@ type agent struct {
 	base     *base // what the workspace was; nil without a run
 	results  *results
 	loop     loop.Config
+	trifecta *journal.Trifecta
 	store    *snapshot.Store // nil where the run changes no files
 	unlock   func() error    // of the workspace
 }
@@ -318,13 +322,15 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 	if a.store != nil {
 		situation.Covered = a.store.Covered
 	}
+	a.trifecta = review(registry.Specs(), situation, a.isolated(), len(cfg.Local) > 0)
 	hooks, err := a.hooks(cfg, runID, situation)
 	if err != nil {
 		return nil, err
 	}
 	a.loop = loop.Config{
 		Hooks: hooks, PauseToAsk: cfg.PauseToAsk, ApprovePlan: cfg.ApprovePlan, Inbox: cfg.Inbox, StepVerifier: a.stepVerifier(cfg, box, registry, situation), Remember: cfg.Remember,
-		Ask:    a.asker(cfg.Ask, filepath.Join(journal.RunsDir(a.home), runID)),
+		Ask:  a.asker(cfg, runID),
+		Left: a.left(runID), Notify: a.notify(cfg, runID), Auto: auto(a.mode, rules),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
 		Judge:    judge(cfg.Judge, situation),
 		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
@@ -440,7 +446,8 @@ func (a *agent) opening(cfg Config) []journal.Entry {
 	start := journal.SessionStart{
 		Version: cfg.Version, Workspace: a.place.Workspace, Head: headOf(a.place.Workspace),
 		Model: journal.ModelInfo{ID: info.ID(), Spec: a.spec, Effort: cfg.Effort, Light: a.roles.Light, Judge: a.roles.Judge, Fallback: a.roles.Fallback, ContextWindow: info.ContextWindow, Price: info.Price, Scripted: info.Scripted},
-		Mode:  string(a.mode), Sandbox: a.level.Name(), Projection: projection.Version,
+		OnAsk: map[bool]string{true: "pause"}[cfg.PauseToAsk], Approve: map[bool]string{true: "plan"}[cfg.ApprovePlan], Trifecta: a.trifecta,
+		Mode: string(a.mode), Sandbox: a.level.Name(), Projection: projection.Version,
 		System: a.system, Tools: specs, Bounds: a.loop.Bounds, Protect: cfg.Protect,
 		Context: policyJSON(a.loop.Context), Fresh: cfg.Fresh,
 	}

@@ -236,6 +236,8 @@ func (p past) fill(cfg Config) Config {
 			cfg.Only = append(cfg.Only, t.Name)
 		}
 	}
+	cfg.PauseToAsk = cfg.PauseToAsk || p.start.OnAsk == "pause" && !cfg.RefuseToAsk
+	cfg.ApprovePlan = cfg.ApprovePlan || p.start.Approve == "plan"
 	if len(cfg.ContextPolicy) == 0 {
 		cfg.ContextPolicy = p.start.Context
 	}

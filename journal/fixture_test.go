@@ -30,6 +30,7 @@ var payloads = map[Type]any{
 	TypeAgentStart: AgentStart{}, TypeAgentEnd: AgentEnd{},
 	TypeCircumvention: Circumvention{},
 	TypeQuestion:      Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
+	TypeJudge: Judgement{}, TypeEscalate: Escalation{}, TypeMisjudged: Misjudged{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }
 

@@ -44,6 +44,10 @@ type SessionStart struct {
 	// Context is the context policy: always a blob. Fresh says that the context begins anew with this session.
 	Context json.RawMessage `json:"context_policy,omitempty"`
 	Fresh   bool            `json:"fresh,omitempty"`
+
+	OnAsk    string    `json:"on_ask,omitempty"`  // pause: a run without a person waits for one; else what needs one is refused
+	Approve  string    `json:"approve,omitempty"` // plan: a person agrees to the plan before the first change
+	Trifecta *Trifecta `json:"trifecta,omitempty"`
 }
 
 // BlobFields are stored as blobs whatever their size.

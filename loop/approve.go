@@ -13,7 +13,11 @@ import (
 // approve has a person approve the plan once, before the first action that changes something, where that was asked for: one
 // look at what is meant instead of forty at what is done. Another plan is approved anew.
 func (s *session) approve(ctx context.Context, st *step) (*Outcome, error) {
-	if !s.ApprovePlan || s.people.approved || st.why != nil || st.request.Class < effect.ClassReversible {
+	if !s.ApprovePlan || st.why != nil || st.request.Class < effect.ClassReversible {
+		return nil, nil
+	}
+	if s.people.approved {
+		st.underPlan()
 		return nil, nil
 	}
 	if !s.plans.have {
@@ -37,8 +41,19 @@ func (s *session) approve(ctx context.Context, st *step) (*Outcome, error) {
 	}
 	if a.Choice != "yes" {
 		st.refusePlan(a)
+		return nil, nil
 	}
+	st.underPlan()
 	return nil, nil
+}
+
+// underPlan lets an approved plan stand for single changes that a checkpoint covers. What goes beyond is asked about as ever, and
+// so is what a rule of the person's asks about.
+func (st *step) underPlan() {
+	if st.asks != nil && st.request.Class == effect.ClassReversible && strings.HasPrefix(st.request.Permission.Rule, "defaults.") {
+		st.asks = nil
+		st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "plan", By: "user", Reason: "a person has approved the plan"}
+	}
 }
 
 func (st *step) refusePlan(a journal.Answer) {

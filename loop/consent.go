@@ -21,6 +21,9 @@ const (
 	AnswerRun    = "run"
 	AnswerAlways = "always"
 	AnswerNo     = "no"
+
+	// AnswerExplain asks for an explanation, after which the question comes again with it.
+	AnswerExplain = "?"
 )
 
 // maxRules is how many rules one "always" saves, at most.
@@ -51,7 +54,7 @@ func (p *people) apply(e *decoded) error {
 			p.count++
 		}
 		p.questions[q.ID] = q
-		if q.CallID != "" {
+		if q.CallID != "" && (q.Kind == "permission" || q.Kind == "question") {
 			p.asked[q.CallID] = q.ID
 		}
 	case journal.TypeAnswer:
@@ -94,7 +97,7 @@ func (p *people) apply(e *decoded) error {
 }
 
 // canAsk says whether there is anybody to ask, now or later.
-func (s *session) canAsk() bool { return s.Ask != nil || s.PauseToAsk || s.answering }
+func (s *session) canAsk() bool { return s.Ask != nil || s.PauseToAsk || s.ApprovePlan || s.answering }
 
 // narrow are the narrowest rules that would allow an action: one for each command of a line, or the path of a file. None
 // means that no rule says just this.
@@ -139,17 +142,42 @@ func (s *session) question(st step, a policy.Action, d policy.Decision) journal.
 	q := journal.Question{ID: "q_" + st.call.ID, Kind: "permission", CallID: st.call.ID, Tool: st.call.Name, Summary: st.request.Summary, Args: st.request.Args,
 		Effects: st.request.Effects, Class: d.Class, Rule: d.Rule, Why: d.Reason, Undo: undo(d.Class),
 		Text: fmt.Sprintf("May %s run? %s", st.call.Name, st.request.Summary)}
+	q.Runs, q.Parts = st.runs, s.parts(a)
 	q.Options = []journal.Option{{ID: AnswerOnce, Label: "yes, this once"}}
 	rules := narrow(a, s.Place)
 	if len(rules) > 0 {
 		q.Options = append(q.Options, journal.Option{ID: AnswerRun, Label: "yes, for this run: " + strings.Join(rules, " ")})
 	}
-	if len(rules) > 0 && s.Remember != nil && !strings.HasPrefix(d.Rule, "ask:") && !strings.HasPrefix(d.Rule, "breaker") && d.Rule != "hook" {
+	if len(rules) > 0 && s.Remember != nil && !strings.HasPrefix(d.Rule, "ask:") && !strings.HasPrefix(d.Rule, "breaker") && d.Rule != "hook" && d.Rule != "judge" {
 		q.Options = append(q.Options, journal.Option{ID: AnswerAlways, Label: "always: saves " + strings.Join(rules, " ")})
 		q.Rules = rules
 	}
 	q.Options = append(q.Options, journal.Option{ID: AnswerNo, Label: "no, because …"})
 	return q
+}
+
+// maxParts is how many commands of a line a question takes apart.
+const maxParts = 20
+
+// parts judges the commands of a line by themselves, where there are several.
+func (s *session) parts(a policy.Action) []journal.Part {
+	if len(a.Commands) < 2 || len(a.Commands) > maxParts {
+		return nil
+	}
+	var parts []journal.Part
+	for _, c := range a.Commands {
+		args, err := json.Marshal(map[string]string{"command": c.Text})
+		if err != nil {
+			return nil
+		}
+		_, plan, err := s.plan(message.ToolCall{ID: "part", Name: a.Tool, Args: args})
+		if err != nil {
+			return nil // it does not stand alone, as the body of a loop
+		}
+		d := s.Judge(policy.Action{Tool: a.Tool, Args: args, Commands: plan.Commands, Effects: plan.Effects})
+		parts = append(parts, journal.Part{Text: c.Text, Class: d.Class, Effects: plan.Effects})
+	}
+	return parts
 }
 
 // undo says what can be taken back of a class.
@@ -208,7 +236,7 @@ func (s *session) wait(ctx context.Context, st step) (*Outcome, error) {
 			return out, err
 		}
 	}
-	granted := journal.Permitted{CallID: st.call.ID, Verdict: effect.Deny, By: a.By, Reason: a.Reason, For: a.Choice}
+	granted := journal.Permitted{CallID: st.call.ID, Verdict: effect.Deny, By: a.By, Who: a.Who, Reason: a.Reason, For: a.Choice}
 	switch a.Choice {
 	case AnswerOnce:
 		granted.Verdict = effect.Allow
@@ -239,9 +267,28 @@ func (s *session) wait(ctx context.Context, st step) (*Outcome, error) {
 	return nil, s.run(ctx, []step{st})
 }
 
-// answerTo asks a person who is there, or pauses the run until somebody is.
+// answerTo asks a person who is there, or pauses the run until somebody is. An answer that was left meanwhile counts.
 func (s *session) answerTo(ctx context.Context, q journal.Question) (journal.Answer, *Outcome, error) {
+	if s.Left != nil {
+		if a, found, err := s.Left(q); err != nil || found {
+			if err != nil {
+				return a, nil, err
+			}
+			return s.heardAnswer(q, a)
+		}
+	}
 	if s.Ask == nil {
+		if s.Notify != nil {
+			if a, found := s.Notify(ctx, q); found {
+				return s.heardAnswer(q, a)
+			}
+			if ctx.Err() != nil {
+				return journal.Answer{}, nil, ctx.Err()
+			}
+			if q.OnTimeout == "default" && q.Default != "" {
+				return s.heardAnswer(q, journal.Answer{Choice: q.Default, By: "timeout", Reason: "nobody answered in time"})
+			}
+		}
 		return journal.Answer{}, s.waiting(q), nil
 	}
 	if _, err := s.hook(ctx, HookInput{Moment: OnNotice, Subject: "permission_prompt", More: map[string]any{"message": q.Text, "notification_type": "permission_prompt"}}); err != nil {
@@ -252,17 +299,29 @@ func (s *session) answerTo(ctx context.Context, q journal.Question) (journal.Ans
 		asking, cancel = context.WithTimeout(ctx, time.Duration(q.TimeoutMS)*time.Millisecond)
 	}
 	defer cancel()
-	a, err := s.Ask(asking, q)
-	switch {
-	case ctx.Err() != nil:
-		return a, nil, ctx.Err()
-	case asking.Err() != nil && q.OnTimeout == "default" && q.Default != "":
-		a = journal.Answer{Choice: q.Default, By: "timeout", Reason: "nobody answered in time"}
-	case asking.Err() != nil:
-		return a, s.waiting(q), nil
-	case err != nil:
-		return a, nil, fmt.Errorf("ask a person: %w", err)
+	for {
+		a, err := s.Ask(asking, q)
+		switch {
+		case ctx.Err() != nil:
+			return a, nil, ctx.Err()
+		case asking.Err() != nil && q.OnTimeout == "default" && q.Default != "":
+			a = journal.Answer{Choice: q.Default, By: "timeout", Reason: "nobody answered in time"}
+		case asking.Err() != nil:
+			return a, s.waiting(q), nil
+		case err != nil:
+			return a, nil, fmt.Errorf("ask a person: %w", err)
+		case a.Choice == AnswerExplain && q.Kind == "permission":
+			if err := s.explain(ctx, &q); err != nil {
+				return a, nil, err
+			}
+			continue
+		}
+		return s.heardAnswer(q, a)
 	}
+}
+
+// heardAnswer records an answer.
+func (s *session) heardAnswer(q journal.Question, a journal.Answer) (journal.Answer, *Outcome, error) {
 	a.ID = q.ID
 	if a.By == "" {
 		a.By = "user"
@@ -298,7 +357,7 @@ func (s *session) askUser(ctx context.Context, call message.ToolCall) (*Outcome,
 	if err := s.record(s.entry(journal.TypeQuestion, q)); err != nil {
 		return nil, err
 	}
-	if s.Ask == nil && q.OnTimeout == "default" && q.Default != "" {
+	if s.Ask == nil && s.Notify == nil && q.OnTimeout == "default" && q.Default != "" {
 		a := journal.Answer{ID: q.ID, Choice: q.Default, By: "timeout", Reason: "nobody can be asked"}
 		if err := s.record(s.entry(journal.TypeAnswer, a)); err != nil {
 			return nil, err
@@ -355,7 +414,7 @@ func (s *session) goOnWaiting(ctx context.Context, call message.ToolCall, reques
 	if !open {
 		q = journal.Question{ID: id, CallID: call.ID, Kind: "permission", Text: "May " + request.Tool + " run? " + request.Summary}
 	}
-	_, s.answering = s.people.answers[id]
+	s.answering = true // what was asked is asked again, however the run is called now
 	defer func() { s.answering = false }()
 	st, err := s.prepare(ctx, message.ToolCall{ID: request.CallID, Name: request.Tool, Args: request.Args})
 	if err != nil {

@@ -239,8 +239,11 @@ func (s *session) reached(b bound) (*Outcome, error) {
 // pause ends the session with its reason on record.
 func (s *session) pause(exit Exit, reason string, why journal.Guard) (*Outcome, error) {
 	why.Note = reason
-	err := s.note(s.entry(journal.TypeGuard, why),
-		s.entry(journal.TypeDegraded, journal.Degraded{Component: "run", Loss: "it stands still: " + reason}))
+	entries := []journal.Entry{s.entry(journal.TypeGuard, why), s.entry(journal.TypeDegraded, journal.Degraded{Component: "run", Loss: "it stands still: " + reason})}
+	if exit == ExitWaiting {
+		entries = append(entries, s.entry(journal.TypeEscalate, journal.Escalation{Why: reason, To: "person", Kind: "bound", Rule: why.Bound}))
+	}
+	err := s.note(entries...)
 	return &Outcome{Exit: exit, Reason: reason}, err
 }
 

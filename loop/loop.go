@@ -42,6 +42,12 @@ type Config struct {
 	PauseToAsk  bool
 	ApprovePlan bool // a person approves the plan before anything is changed; without one the run waits
 	Remember    func(rules []string) error
+	// Left is an answer that was left for a question while nobody waited. Notify tells a person who is not there of a question,
+	// and may bring an answer.
+	Left   func(journal.Question) (journal.Answer, bool, error)
+	Notify func(context.Context, journal.Question) (journal.Answer, bool)
+
+	Auto Auto // judges calls of class 3 that nobody is asked about; nil is none
 
 	Inbox       func() []string // what the person has said since, told at the next turn
 	Checkpoints Checkpoints     // keeps the files; nil keeps none
@@ -83,6 +89,7 @@ type Outcome struct {
 	Question string          `json:"question,omitempty"`      // id of the one that waits for a person
 	Asked    int             `json:"interruptions,omitempty"` // how often a person was asked
 	Drift    []string        `json:"drift,omitempty"`         // files that were changed and that the plan does not name
+	Attempts []string        `json:"attempts,omitempty"`      // at what no agent may touch, class 5
 	// Circumvention is what the run did to the files that judge it.
 	Circumvention []journal.Evasion `json:"circumvention,omitempty"`
 

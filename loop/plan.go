@@ -115,6 +115,14 @@ func (p *planner) apply(e *decoded) error {
 		default:
 			p.said, p.trigger, p.need = append(p.said, m.Text), "user", "person"
 		}
+	case journal.TypeAnswer:
+		var a journal.Answer
+		if err := e.Decode(&a); err != nil {
+			return err
+		}
+		if a.By != "timeout" && a.Choice == AnswerNo {
+			p.trigger = "user"
+		}
 	case journal.TypePlan:
 		var plan journal.Plan
 		if err := e.Decode(&plan); err != nil {

@@ -40,7 +40,9 @@ type session struct {
 	fresh     bool     // the person has said something in this session
 	advice    []string // what hooks say to the model before a call's result
 	people    people
-	answering bool // a call is taken up that a person has decided about
+	jury      jury
+	attempts  []string // at what no agent may touch
+	answering bool     // a call is taken up that a person has decided about
 	points    points
 }
 
@@ -58,7 +60,7 @@ func Run(ctx context.Context, cfg Config) (Outcome, error) {
 	defer cancel()
 	out, err := s.settleOpen(ctx)
 	if out == nil && err == nil {
-		out = s.askWhetherItHappened()
+		out, err = s.askWhetherItHappened(ctx)
 	}
 	if out == nil && err == nil {
 		out, err = s.hookOpen(ctx)
@@ -124,7 +126,7 @@ func (s *session) failed(ctx context.Context, err error) (*Outcome, error) {
 // end records the outcome. A fault is returned even where it could not be recorded.
 func (s *session) end(out Outcome, fault error) (Outcome, error) {
 	fault = errors.Join(fault, s.hookEnd(out), s.drift(&out))
-	out.Asked = s.people.count
+	out.Asked, out.Attempts = s.people.count, s.attempts
 	out.Turns, out.Usage, out.Cost = s.guard.turns, s.guard.usage, s.guard.cost
 	var keepErr error
 	if fault == nil {
@@ -176,7 +178,7 @@ func (s *session) took(events []journal.Event, err error) error {
 
 func (s *session) apply(e journal.Event) error {
 	d := &decoded{Event: e}
-	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.people.apply(d), s.remember(d), s.points.apply(d, s.Place.Workspace))
+	err := errors.Join(s.fold.From(e.Seq).Take(e.Type, d), s.plans.apply(d), s.facts.Take(e.Seq, e.Type, d), s.guard.apply(d), s.keep.apply(d), s.once.apply(d), s.people.apply(d), s.jury.apply(d), s.escalated(d), s.remember(d), s.points.apply(d, s.Place.Workspace))
 	if err != nil {
 		return fmt.Errorf("event %d: %w", e.Seq, err)
 	}

@@ -2,7 +2,6 @@ package loop
 
 import (
 	"context"
-	"fmt"
 
 	"belay/effect"
 	"belay/internal/failpoint"
@@ -80,25 +79,4 @@ func (s *session) runsAgain(ctx context.Context, request journal.ToolRequest) bo
 	}
 	again, err := s.prepare(ctx, message.ToolCall{ID: request.CallID, Name: request.Tool, Args: request.Args})
 	return err == nil && again.why == nil && again.request.Class <= request.Class
-}
-
-// askWhetherItHappened stops a run that has an effect of class 3 or 4 of which nobody knows, until a person has
-// spoken since: the model alone must not guess.
-func (s *session) askWhetherItHappened() *Outcome {
-	open := s.once.unanswered()
-	if len(open) == 0 {
-		return nil
-	}
-	r := open[0].request
-	what := r.Summary
-	if what == "" {
-		what = r.Tool
-	}
-	more := ""
-	if n := len(open) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %d more calls)", n)
-	}
-	return &Outcome{Exit: ExitWaiting, Reason: fmt.Sprintf(
-		"belay stopped while %q ran%s, and nobody knows whether it had its effect (class %d, %v). Look, then tell the model: `belay resume %s \"it did, go on\"`",
-		what, more, r.Class, r.Class, s.Log.RunID())}
 }

@@ -26,6 +26,7 @@ type step struct {
 	why     *tool.Failure
 	asks    *ask // a person has to agree
 
+	runs         string // the text of a command line that runs
 	compensation string // a shell line that makes up for an external effect
 }
 
@@ -123,11 +124,12 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		decision.Verdict, decision.Rule, decision.Reason = effect.Ask, "hook", consent
 	}
 	st.tool = t
-	st.compensation = plan.Compensation
+	st.compensation, st.runs = plan.Compensation, plan.Runs
 	st.request.Summary, st.request.Effects, st.request.Class, st.request.Replay = plan.Summary, plan.Effects, decision.Class, string(plan.Replay)
 	st.request.Permission = journal.Permission{Verdict: decision.Verdict, Rule: decision.Rule, By: "policy", Reason: decision.Reason}
 	asks := decision.Verdict == effect.Ask && s.canAsk()
-	if asks && s.grantedForRun(action, decision) {
+	consented := s.grantedForRun(action, decision)
+	if asks && consented {
 		asks, decision.Verdict = false, effect.Allow
 		st.request.Permission = journal.Permission{Verdict: effect.Allow, Rule: "consent", By: "user", Reason: "a person has allowed it for this run"}
 	}
@@ -142,10 +144,15 @@ func (s *session) prepare(ctx context.Context, call message.ToolCall) (step, err
 		return st, nil
 	}
 	st.request.Grant = decision.Grant
+	if s.Auto != nil && !consented && decision.Verdict == effect.Allow && decision.Class == effect.ClassIrreversible {
+		if err := s.judged(ctx, &st, action, decision); err != nil || st.why != nil {
+			return st, err
+		}
+	}
 	if asks {
 		st.asks = &ask{action, s.question(st, action, decision)}
 	}
-	if serious(st.request) || asks && st.request.Class >= effect.ClassIrreversible {
+	if serious(st.request) || st.asks != nil && st.request.Class >= effect.ClassIrreversible {
 		st.request.Key = s.once.key(s.Log.RunID(), call)
 		if why := s.once.again(st.request); why != nil && st.asks == nil { // a person who is asked decides that too
 			st.request.Permission = journal.Permission{Verdict: effect.Deny, Rule: "once", By: "harness", Reason: "the same effect was had before in this step"}
@@ -241,6 +248,9 @@ func (s *session) run(ctx context.Context, batch []step) error {
 		if outcomes[i], err = s.outcome(st.call.ID, st.tool.Spec(), results[i]); err != nil {
 			return err
 		}
+	}
+	for i, st := range batch {
+		outcomes = append(outcomes, s.misjudged(st.request, results[i])...)
 	}
 	if err := s.record(outcomes...); err != nil {
 		return err
@@ -344,7 +354,7 @@ func (s *session) refuse(request journal.ToolRequest, why tool.Failure) error {
 	if err != nil {
 		return err
 	}
-	return s.record(s.entry(journal.TypeToolRequest, request), outcome)
+	return s.record(append([]journal.Entry{s.entry(journal.TypeToolRequest, request), outcome}, s.attempted(request)...)...)
 }
 
 // refuseAll refuses every call of a reply that must not be executed.

@@ -17,6 +17,7 @@ const (
 	MainLoop   Purpose = ""
 	Compaction Purpose = "compaction"
 	Judge      Purpose = "judge"
+	Explain    Purpose = "explain"
 )
 
 // Tool is what a model is told about a tool.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"fmt"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -39,6 +40,15 @@ func Judge(a Action, s Situation) Decision {
 		}
 		consider(d)
 	}
+	if s.Mode == Autonomous && recursive(a) {
+		consider(Decision{effect.ClassIrreversible, effect.Deny, "delete: unknown target", "What it deletes, with all that is below, is known only when it runs (class 3, irreversible local write). Use an explicit path.", effect.Grant{}})
+	}
+	if d, ok := s.known(a, own); ok {
+		if d.Verdict == effect.Ask && line != "" {
+			d.Verdict, d.Rule = effect.Allow, "allow: "+line
+		}
+		consider(d)
+	}
 	if own.class != 0 {
 		d := s.decide(own.class, "classify: "+own.rule, "a rule gives it this class")
 		if d.Verdict == effect.Ask && line != "" && own.class < effect.ClassConfiguration {
@@ -54,6 +64,40 @@ func Judge(a Action, s Situation) Decision {
 	}
 	worst.Grant = grant(worst.Class, worst.Verdict)
 	return worst
+}
+
+// recursive says that an action deletes folders of which nobody can know which.
+func recursive(a Action) bool {
+	if !slices.ContainsFunc(a.Effects, func(e effect.Effect) bool { return e.Kind == effect.Delete && !filepath.IsAbs(e.Target) }) {
+		return false
+	}
+	if len(a.Commands) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(a.Commands, func(c effect.Command) bool {
+		return slices.ContainsFunc(append([]string{c.Text}, c.Inner...), deletesFolders)
+	})
+}
+
+// deletesFolders says that a command deletes what lies below its operands.
+func deletesFolders(command string) bool {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return false
+	}
+	for _, w := range words[1:] {
+		if w[0] == '$' || w[0] == '`' {
+			return true // unquoted, it could be an option as well
+		}
+		w = strings.Trim(w, `"'\`)
+		switch {
+		case w == "--recursive" || strings.HasPrefix(w, "--r") && strings.HasPrefix("--recursive", w), strings.HasPrefix(w, "--del"), w == "-delete":
+			return true
+		case len(w) > 1 && w[0] == '-' && w[1] != '-' && path.Base(strings.Trim(words[0], `"'\`)) != "find" && strings.ContainsAny(w, "rRd"):
+			return true
+		}
+	}
+	return false
 }
 
 // ruled applies the rules that deny and ask.

@@ -26,6 +26,8 @@ type Rules struct {
 	Floor            map[effect.Class]effect.Verdict // verdicts that hold in every mode, stricter than its own
 	Modes            map[Mode][]effect.Class         // the classes that a mode allows, where not the built-in ones
 	SandboxFor       map[Mode]bool                   // modes that need a sandbox
+	JudgeOff         map[Mode]bool                   // modes in which no model judges
+	Prose            Prose                           // what such a model is told
 	Protect          []Rule                          // paths that no tool writes
 	Network          []Rule                          // hosts that may be reached
 }

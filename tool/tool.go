@@ -41,6 +41,7 @@ type Plan struct {
 	Summary string // one line for a person: "go test ./...", "edit add.go (+1 -1)"
 	// Commands are those of a command line, for rules that speak of commands; no other tool has any.
 	Commands []effect.Command
+	Runs     string // of a command line: the text that runs in its place
 	// Compensation is a shell line that makes up for an external effect, where there is one: "gh issue close 7".
 	Compensation string
 }

@@ -71,7 +71,7 @@ func (b Bash) Plan(place tool.Place, call tool.Call) (tool.Plan, error) {
 		return tool.Plan{}, err
 	}
 	effects := append(effect.Set{{Kind: effect.Exec, Target: "bash"}}, p.Effects...)
-	return tool.Plan{Effects: effects, Replay: replay(place, p), Summary: p.Summary, Commands: p.Parts}, nil
+	return tool.Plan{Effects: effects, Replay: replay(place, p), Summary: p.Summary, Commands: p.Parts, Runs: p.Text}, nil
 }
 
 // replay says whether a line may run again when it is not known whether it ran: a line that only reads may, and so

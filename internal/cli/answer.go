@@ -21,7 +21,8 @@ func (a *app) answerCommand() *cobra.Command {
 ID may be left out where only one question is open.
 
 A run that waits right now takes the answer up at once; one that has paused (exit 6) takes it up with the next resume. "no" goes
-with a reason that the model reads.`,
+with a reason that the model reads; "?" has a model explain what a waiting run asks. The same can be left in a file,
+answers/ID.json in the run's folder: {"choice": "no", "reason": "…"}.`,
 		Example: `  belay answer last
   belay answer last once
   belay answer r_01k5 q_call_7_1 no --reason "use the staging server"

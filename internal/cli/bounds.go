@@ -92,7 +92,12 @@ func (h *halt) goOn(r harness.Result) string {
 			return command + " " + flag
 		}
 		return command + ` "what to do differently"`
-	case loop.ExitFailed, loop.ExitWaiting:
+	case loop.ExitWaiting:
+		if r.Question != "" { // it takes the answer up by itself
+			return self() + " answer " + r.RunID + " " + r.Question + " CHOICE && " + command
+		}
+		return command + ` "your answer"`
+	case loop.ExitFailed:
 		return command + ` "your answer"`
 	case loop.ExitEnvironment, loop.ExitInterrupted:
 		return command

@@ -210,6 +210,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 		a.evalCommand(),
 		a.toolCommand(),
 		a.answerCommand(),
+		a.auditCommand(),
 		a.attachCommand(),
 		a.versionCommand(),
 	)

@@ -91,7 +91,7 @@ func (a *app) doctor(ctx context.Context, asJSON bool) error {
 	if unset != nil {
 		d.add(finding{Name: "settings", Status: broken, Detail: unset.Error(), Advice: "mend it where it says"})
 	} else {
-		d.add(a.projectFinding())
+		d.add(a.projectFinding(), a.trifectaFinding(s))
 		d.add(settingFindings(s, notices)...)
 		d.add(modelFinding(s, local))
 	}

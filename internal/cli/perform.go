@@ -56,6 +56,9 @@ func (a *app) perform(ctx context.Context, cfg harness.Config, out outputFlags, 
 		if err != nil {
 			return err
 		}
+		for _, line := range a.attempts(result.Attempts) {
+			fmt.Fprintln(a.err, "belay: "+line)
+		}
 		return ended(result, a.json(stopped{result, at.goOn(result)}))
 	case out.stream:
 		result, err := a.quietly(ctx, cfg, a.out, begin)
@@ -68,10 +71,20 @@ func (a *app) perform(ctx context.Context, cfg harness.Config, out outputFlags, 
 	screen := a.screen()
 	lines := append(render.Proofs(screen, result.Proof), screen.Dim("run "+result.RunID+" · "+self()+" show "+result.RunID))
 	lines = append(lines, a.evasions(result.Circumvention)...)
+	lines = append(lines, a.attempts(result.Attempts)...)
 	if next := at.goOn(result); next != "" {
 		lines = append(lines, screen.Dim("to go on: ")+next)
 	}
 	return ended(result, a.lines(lines...))
+}
+
+// attempts names what a person has to know at the end: what the agent tried and no agent may.
+func (a *app) attempts(tried []string) []string {
+	var lines []string
+	for _, what := range tried {
+		lines = append(lines, a.screen().Alarm("for a person:")+" "+render.Line(what))
+	}
+	return lines
 }
 
 // ended turns a run's result into the exit code of the command.

@@ -24,7 +24,7 @@ import (
 
 func (a *app) policyCommand() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "policy check|explain|test|show",
+		Use:   "policy check|explain|test|show|judge",
 		Short: "Say what the policy makes of a command, and test the policy file",
 		Long: `The policy judges every action: its effects give a class from 1 (reads) to 5 (configuration), and class, mode and the
 rules of permissions.yaml give the verdict: allow, ask or deny. Rules are read from /etc/belay, from the user's folder and from the
@@ -35,7 +35,7 @@ project's .belay; a project that is not trusted can only tighten.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
-	cmd.AddCommand(a.policyCheckCommand(), a.policyExplainCommand(), a.policyTestCommand(), a.policyShowCommand())
+	cmd.AddCommand(a.policyCheckCommand(), a.policyExplainCommand(), a.policyTestCommand(), a.policyShowCommand(), a.policyJudgeCommand())
 	return cmd
 }
 

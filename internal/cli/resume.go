@@ -66,6 +66,7 @@ Bounds are totals of the whole run, not of what is left of it: a run that was pa
 			if err != nil {
 				return err
 			}
+			cfg.Notify.Line = s.Notify
 			cfg.Protect, cfg.KeyFiles, cfg.Effort, cfg.Checks, cfg.Hidden = s.Protect, s.KeyFiles, effort, s.Checks, s.Hidden
 			if cfg.Known, err = a.known(); err != nil {
 				return err
@@ -105,7 +106,7 @@ func (f *resumeFlags) config(given func(string) bool) (harness.Config, error) {
 	if cfg.Bounds, err = f.bounds(given); err != nil {
 		return cfg, err
 	}
-	cfg.PauseToAsk = f.onAsk == "pause"
+	cfg.PauseToAsk, cfg.RefuseToAsk = f.onAsk == "pause", f.onAsk == "refuse"
 	cfg.ApprovePlan = f.approve == "plan"
 	cfg.MoneyMustHold = cfg.Bounds.Money > 0
 	cfg.Fresh = f.fresh

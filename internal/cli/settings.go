@@ -56,7 +56,7 @@ func (a *app) configure(f *runFlags, given func(string) bool) (harness.Config, e
 	}
 	a.tell(notices)
 	cfg.Model, cfg.Mode, cfg.Verify, cfg.Bounds = s.Model, s.Mode, s.Verify, s.Bounds
-	cfg.Checks, cfg.Hidden = s.Checks, s.Hidden
+	cfg.Checks, cfg.Hidden, cfg.Notify.Line = s.Checks, s.Hidden, s.Notify
 	cfg.Roles = harness.Roles{Light: s.Light, Judge: s.Judge, Fallback: s.Fallback}
 	cfg.Only, cfg.Protect, cfg.KeyFiles = s.Tools, s.Protect, s.KeyFiles
 	if cfg.Known, err = a.known(); err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"belay/internal/render"
 	"belay/journal"
+	"belay/loop"
 )
 
 // terminal asks the person in front of the screen, in plain lines.
@@ -46,7 +47,7 @@ func (t *terminal) ask(ctx context.Context, q journal.Question) (journal.Answer,
 	t.live.Hold(true)
 	defer t.live.Hold(false)
 	opened := time.Now()
-	t.live.Prompt("  your answer: ")
+	t.live.Prompt(prompt(q))
 	for {
 		select {
 		case <-ctx.Done():
@@ -65,9 +66,30 @@ func (t *terminal) ask(ctx context.Context, q journal.Question) (journal.Answer,
 			for _, o := range q.Options {
 				ids = append(ids, o.ID)
 			}
-			t.live.Prompt("  it is one of " + strings.Join(ids, ", ") + "; `no, because …` says why. Your answer: ")
+			hint := ""
+			if q.Kind == "permission" {
+				hint = "; `no, because …` says why, ? explains"
+			}
+			t.live.Prompt("  it is one of " + strings.Join(ids, ", ") + hint + ". Your answer: ")
 		}
 	}
+}
+
+// prompt names the keys that answer.
+func prompt(q journal.Question) string {
+	if q.Kind != "permission" {
+		return "  your answer: "
+	}
+	keys := "y once"
+	for _, o := range q.Options {
+		switch o.ID {
+		case loop.AnswerRun:
+			keys += " · r for this run"
+		case loop.AnswerAlways:
+			keys += " · a always"
+		}
+	}
+	return "  " + keys + " · n no, because … · ? explain: "
 }
 
 // readAnswer reads "once", "o", "no, because it is late", or the person's own words.
@@ -81,6 +103,9 @@ func readAnswer(q journal.Question, line string) (journal.Answer, bool) {
 	}
 	if len(q.Options) == 0 {
 		return journal.Answer{Choice: line}, true
+	}
+	if line == "?" && q.Kind == "permission" {
+		return journal.Answer{Choice: loop.AnswerExplain}, true
 	}
 	word, rest, _ := strings.Cut(line, " ")
 	word = strings.ToLower(strings.TrimRight(word, ",:;."))
@@ -114,7 +139,7 @@ func (t *terminal) askOnce(q journal.Question) (journal.Answer, error) {
 	t.live.Hold(true)
 	defer t.live.Hold(false)
 	for {
-		t.live.Prompt("  your answer: ")
+		t.live.Prompt(prompt(q))
 		line, err := in.ReadString('\n')
 		if a, ok := readAnswer(q, line); ok {
 			return a, nil

@@ -21,6 +21,7 @@ type Settings struct {
 	Model    string            // "provider:name", as --model takes it
 	Light    string            // for summaries and explanations
 	Judge    string            // for judgements
+	Notify   string            // command that tells a person of questions
 	Fallback []string          // in the place of a model that cannot be reached
 	Mode     policy.Mode       //
 	Checks   []verify.Check    // verifiers that are described

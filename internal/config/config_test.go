@@ -104,6 +104,7 @@ key_files: {anthropic: ~/keys/anthropic}
 light_model: openai:small
 judge_model: gemini:judge
 fallback: [openai:big, "rehearsal:other.yaml"]
+notify: {command: notify-send belay}
 `
 
 func TestEveryKeyIsRead(t *testing.T) {
@@ -119,12 +120,12 @@ func TestEveryKeyIsRead(t *testing.T) {
 		Bounds: journal.Bounds{Turns: 50, Tokens: 3_000_000, Money: message.USD(4.5), WallMS: 3_600_000, MiB: 9000},
 		Tools:  []string{"Bash", "Read"}, Protect: []string{"go.mod", "tests/golden"},
 		KeyFiles: map[string]string{"anthropic": filepath.Join(w.home, "keys", "anthropic")},
-		Light:    "openai:small", Judge: "gemini:judge", Fallback: []string{"openai:big", "rehearsal:" + filepath.Join(w.user, "other.yaml")},
+		Notify:   "notify-send belay", Light: "openai:small", Judge: "gemini:judge", Fallback: []string{"openai:big", "rehearsal:" + filepath.Join(w.user, "other.yaml")},
 		From: map[string]Origin{
 			"model": {User, path + ":2:8"}, "mode": {User, path + ":3:7"}, "verify": {User, path + ":4:9"},
 			"bounds.turns": {User, path + ":5:17"}, "bounds.tokens": {User, path + ":5:29"}, "bounds.usd": {User, path + ":5:43"}, "bounds.timeout": {User, path + ":5:57"}, "bounds.journal_mb": {User, path + ":5:73"},
 			"tools": {User, path + ":6:8"}, "protect": {User, path + ":7:10"}, "key_files": {User, path + ":8:12"},
-			"light_model": {User, path + ":9:14"}, "judge_model": {User, path + ":10:14"}, "fallback": {User, path + ":11:11"},
+			"light_model": {User, path + ":9:14"}, "judge_model": {User, path + ":10:14"}, "fallback": {User, path + ":11:11"}, "notify.command": {User, path + ":12:19"},
 		},
 	}
 	if d := cmp.Diff(want, got); d != "" {
@@ -193,7 +194,7 @@ func TestUntrustedProject(t *testing.T) {
 	}{
 		{name: "its own word on everything", project: whole,
 			want: map[string]string{"tools": "[Bash, Read] < project", "protect": `[go.mod, "tests/golden"] < project`},
-			told: []string{"model", "mode", "verify", "bounds.turns", "bounds.tokens", "bounds.usd", "bounds.timeout", "bounds.journal_mb", "key_files", "light_model", "judge_model", "fallback", ""}},
+			told: []string{"model", "mode", "verify", "bounds.turns", "bounds.tokens", "bounds.usd", "bounds.timeout", "bounds.journal_mb", "key_files", "light_model", "judge_model", "fallback", "notify.command", ""}},
 		{name: "everything stricter", project: "mode: manual\nbounds: {turns: 39, tokens: 5, usd: 2.99, timeout: 1s}\n",
 			want: map[string]string{"mode": "manual < project", "bounds.turns": "39 < project", "bounds.tokens": "5 < project", "bounds.usd": "2.99 < project", "bounds.timeout": "1s < project"}},
 		{name: "the same as without it", project: "mode: edit\nbounds: {turns: 40}\n", want: map[string]string{}},
@@ -235,12 +236,12 @@ func TestUntrustedProject(t *testing.T) {
 // that differ in one key only, the untrusted one never ends with more than a user who has no project.
 func TestUntrustedNeverWidens(t *testing.T) {
 	w := newWorld(t)
-	w.write(w.user, FileName, "model: my:own\nmode: manual\nverify: [mine]\nbounds: {turns: 10, tokens: 1000, usd: 1, timeout: 1m, journal_mb: 5}\ntools: [Read]\nprotect: [a]\nkey_files: {one: /k/1}\nlight_model: my:light\njudge_model: my:judge\nfallback: [my:other]\n")
+	w.write(w.user, FileName, "model: my:own\nmode: manual\nverify: [mine]\nbounds: {turns: 10, tokens: 1000, usd: 1, timeout: 1m, journal_mb: 5}\ntools: [Read]\nprotect: [a]\nkey_files: {one: /k/1}\nlight_model: my:light\njudge_model: my:judge\nfallback: [my:other]\nnotify: {command: mine}\n")
 	before, _, err := Load(w.sources())
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.write(w.project, ".belay/config.yaml", "model: their:own\nmode: autonomous\nverify: [theirs]\nbounds: {turns: 11, tokens: 1001, usd: 1.01, timeout: 61s, journal_mb: 6}\ntools: [Read, Bash]\nprotect: [b]\nkey_files: {one: /k/2, two: /k/3}\nlight_model: their:light\njudge_model: their:judge\nfallback: [their:other]\n")
+	w.write(w.project, ".belay/config.yaml", "model: their:own\nmode: autonomous\nverify: [theirs]\nbounds: {turns: 11, tokens: 1001, usd: 1.01, timeout: 61s, journal_mb: 6}\ntools: [Read, Bash]\nprotect: [b]\nkey_files: {one: /k/2, two: /k/3}\nlight_model: their:light\njudge_model: their:judge\nfallback: [their:other]\nnotify: {command: theirs}\n")
 	after, notices, err := Load(w.sources())
 	if err != nil {
 		t.Fatal(err)

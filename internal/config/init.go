@@ -88,6 +88,9 @@ version: 1
 # judge_model: rehearsal:script.yaml
 # fallback: [openai:NAME]
 
+# A command that is told of each question to a person, as JSON on its input; it may print an answer.
+# notify: {command: notify-send belay}
+
 # What may happen without asking: plan (reading only), manual, edit or autonomous.
 # mode: ` + orElse(string(defaults.Mode), "edit") + `
 

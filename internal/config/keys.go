@@ -237,6 +237,23 @@ var table = []setting{
 		text: func(text string, p place) ([]string, error) { return split(text, ",", p.modelItem) },
 		why:  "a model is where your code and your key are sent",
 	},
+	of[string]{
+		Key:   Key{Name: "notify.command", Env: "BELAY_NOTIFY_COMMAND", Doc: "shell command that is told of each question to a person, as JSON on its input; it may print an answer", Untrusted: Ignored},
+		at:    func(s *Settings) *string { return &s.Notify },
+		isSet: func(v string) bool { return v != "" },
+		node: func(n yaml.Node, what string, _ place) (string, error) {
+			text, err := n.Text(what)
+			if err == nil {
+				if text, err = checkCommand(text); err != nil {
+					err = n.Errorf("%s: %v", what, err)
+				}
+			}
+			return text, err
+		},
+		text:  func(text string, _ place) (string, error) { return checkCommand(text) },
+		why:   "a command of its own would be run outside the sandbox, and could answer in your place",
+		shown: quote,
+	},
 }
 
 // modelFor is a setting that names a model.

@@ -21,6 +21,7 @@ type File struct {
 	Path  string
 	Rules policy.Rules
 	Tests []Test
+	Judge map[policy.Mode]bool // modes for which the file says whether a model judges
 }
 
 // Test is one of the file's own tests. Class and Verdict are zero where the test does not speak of them.
@@ -50,7 +51,7 @@ func Parse(path, base string, data []byte) (File, error) {
 	if root.Empty() {
 		return f, root.Errorf("the policy file is empty: it begins with version: 1")
 	}
-	fields, err := root.Fields("the policy file", "version", "defaults", "deny", "ask", "allow", "classify", "modes", "protect", "network", "tests", "audit")
+	fields, err := root.Fields("the policy file", "version", "defaults", "deny", "ask", "allow", "classify", "modes", "protect", "network", "judge", "tests", "audit")
 	if err != nil {
 		return f, err
 	}
@@ -78,6 +79,8 @@ func Parse(path, base string, data []byte) (File, error) {
 			f.Rules.Protect, err = r.paths("protect", n)
 		case "network":
 			err = r.network(n)
+		case "judge":
+			err = r.prose(n)
 		case "tests":
 			err = r.tests(n)
 		case "audit":
@@ -339,10 +342,57 @@ func (r reader) modes(n yaml.Node) error {
 				}
 				r.file.Rules.SandboxFor[mode] = need
 			case "judge":
-				if word, ok := s.Value.Literal(); !ok || word != "off" {
-					return s.Value.Errorf("judge must be \"off\": this version asks no model about an action")
+				word, ok := s.Value.Literal()
+				if !ok || word != "on" && word != "off" && word != "true" && word != "false" {
+					return s.Value.Errorf("judge must be on or off")
 				}
+				on := word == "on" || word == "true"
+				if on && mode != policy.Autonomous {
+					return s.Value.Errorf("only autonomous has a judge: in %s, what it would judge is asked or refused", mode)
+				}
+				if r.file.Judge == nil {
+					r.file.Judge = map[policy.Mode]bool{}
+				}
+				r.file.Judge[mode] = on
 			}
+		}
+	}
+	return nil
+}
+
+// maxProse bounds one sentence to the judge, in bytes, and maxSentences each list: all of them stand in every request.
+const (
+	maxProse     = 2000
+	maxSentences = 100
+)
+
+// prose reads what a model that judges is told, in words.
+func (r reader) prose(n yaml.Node) error {
+	fields, err := n.Fields("judge", "environment", "allow", "soft_deny", "hard_deny")
+	if err != nil {
+		return err
+	}
+	p := &r.file.Rules.Prose
+	into := map[string]*[]string{"environment": &p.Environment, "allow": &p.Allow, "soft_deny": &p.SoftDeny, "hard_deny": &p.HardDeny}
+	for _, f := range fields {
+		list, err := f.Value.List(f.Name)
+		if err != nil {
+			return err
+		}
+		if len(list) > maxSentences {
+			return f.Value.Errorf("%s has %d sentences; at most %d are read", f.Name, len(list), maxSentences)
+		}
+		for _, n := range list {
+			text, err := n.Text("a sentence of " + f.Name)
+			switch {
+			case err != nil:
+				return err
+			case strings.TrimSpace(text) == "":
+				return n.Errorf("a sentence of %s is empty", f.Name)
+			case len(text) > maxProse:
+				return n.Errorf("a sentence of %s has %d bytes; at most %d are read", f.Name, len(text), maxProse)
+			}
+			*into[f.Name] = append(*into[f.Name], strings.Join(strings.Fields(text), " "))
 		}
 	}
 	return nil
@@ -429,6 +479,7 @@ type Layer struct {
 // left out, and told in the notices.
 func Merge(layers ...Layer) (rules policy.Rules, notices []string) {
 	rules.Floor, rules.Modes, rules.SandboxFor = map[effect.Class]effect.Verdict{}, map[policy.Mode][]effect.Class{}, map[policy.Mode]bool{policy.Autonomous: true}
+	rules.JudgeOff = map[policy.Mode]bool{}
 	for _, l := range layers {
 		from := l.File.Rules
 		rules.Deny = append(rules.Deny, from.Deny...)
@@ -442,12 +493,26 @@ func Merge(layers ...Layer) (rules policy.Rules, notices []string) {
 		for mode, need := range from.SandboxFor {
 			rules.SandboxFor[mode] = rules.SandboxFor[mode] || need
 		}
+		rules.Prose.SoftDeny = append(rules.Prose.SoftDeny, from.Prose.SoftDeny...)
+		rules.Prose.HardDeny = append(rules.Prose.HardDeny, from.Prose.HardDeny...)
 		ignored := 0
 		if l.Trusted {
 			rules.Allow = append(rules.Allow, from.Allow...)
 			rules.Network = append(rules.Network, from.Network...)
+			rules.Prose.Allow = append(rules.Prose.Allow, from.Prose.Allow...)
+			rules.Prose.Environment = append(rules.Prose.Environment, from.Prose.Environment...)
 		} else {
-			ignored = len(from.Allow) + len(from.Network)
+			ignored = len(from.Allow) + len(from.Network) + len(from.Prose.Allow) + len(from.Prose.Environment)
+		}
+		for mode, on := range l.File.Judge {
+			switch {
+			case on:
+				rules.JudgeOff[mode] = false
+			case l.Trusted && !judged(layers, mode):
+				rules.JudgeOff[mode] = true
+			case !l.Trusted:
+				ignored++
+			}
 		}
 		for _, c := range from.Classify {
 			c.Tighten = !l.Trusted
@@ -481,6 +546,16 @@ func Merge(layers ...Layer) (rules policy.Rules, notices []string) {
 func managed(layers []Layer, mode policy.Mode) bool {
 	for _, l := range layers {
 		if _, ok := l.File.Rules.Modes[mode]; ok && filepath.Dir(l.File.Path) == managedDir {
+			return true
+		}
+	}
+	return false
+}
+
+// judged says that the machine's own file has a model judge in a mode, which no other then switches off.
+func judged(layers []Layer, mode policy.Mode) bool {
+	for _, l := range layers {
+		if l.File.Judge[mode] && filepath.Dir(l.File.Path) == managedDir {
 			return true
 		}
 	}

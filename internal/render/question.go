@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"belay/effect"
 	"belay/journal"
 )
 
@@ -17,24 +18,21 @@ func Question(s Screen, q journal.Question) []string {
 	}
 	lines := []string{s.paint(alarm, "? "+head) + s.paint(dim, "  "+Line(q.ID))}
 	if q.Kind != "permission" {
-		lines = append(lines, "  "+strings.ReplaceAll(Clean(q.Text), "\n", "\n  "))
+		for line := range strings.SplitSeq(Clean(q.Text), "\n") {
+			lines = append(lines, "  "+line)
+		}
 	} else {
-		for line := range strings.SplitSeq(Clean(q.Summary), "\n") {
+		exact := q.Runs
+		if exact == "" {
+			exact = q.Summary
+		}
+		for line := range strings.SplitSeq(strings.TrimRight(Clean(exact), "\n"), "\n") {
 			lines = append(lines, "  "+s.paint(bold, line))
 		}
-		var effects []string
-		for _, e := range q.Effects {
-			effect := strings.TrimSpace(string(e.Kind) + " " + Line(e.Target))
-			if !slices.Contains(effects, effect) {
-				effects = append(effects, effect)
-			}
+		for _, p := range q.Parts {
+			lines = append(lines, s.paint(dim, fmt.Sprintf("  ▸ class %d  ", p.Class))+Line(p.Text)+s.paint(dim, "  "+strings.Join(effectWords(p.Effects, 3), ", ")))
 		}
-		const few = 6
-		for i, e := range effects {
-			if i == few {
-				lines = append(lines, s.paint(dim, fmt.Sprintf("  · and %d more effects", len(effects)-few)))
-				break
-			}
+		for _, e := range effectWords(q.Effects, 6) {
 			lines = append(lines, s.paint(dim, "  · "+e))
 		}
 		lines = append(lines, fmt.Sprintf("  class %d (%v): %s", q.Class, q.Class, Line(q.Why)))
@@ -42,6 +40,7 @@ func Question(s Screen, q journal.Question) []string {
 			lines = append(lines, s.paint(dim, "  to undo: "+Line(q.Undo)))
 		}
 	}
+	lines = append(lines, explained(s, q)...)
 	for _, o := range q.Options {
 		mark := ""
 		if o.ID == q.Default {
@@ -52,8 +51,89 @@ func Question(s Screen, q journal.Question) []string {
 	return lines
 }
 
+// effectWords names effects once each, at most some of them.
+func effectWords(set effect.Set, most int) []string {
+	var words []string
+	for _, e := range set {
+		if e.Kind == effect.Exec {
+			continue // the command says that itself
+		}
+		target := Line(e.Target)
+		if target == "" {
+			target = "(known only when it runs)"
+		}
+		if word := string(e.Kind) + " " + target; !slices.Contains(words, word) {
+			words = append(words, word)
+		}
+	}
+	if len(words) > most {
+		words = append(words[:most:most], fmt.Sprintf("and %d more effects", len(words)-most))
+	}
+	return words
+}
+
+// explained is what a model says about it, where a person asked for that.
+func explained(s Screen, q journal.Question) []string {
+	if q.Explanation == nil {
+		return nil
+	}
+	e := q.Explanation
+	risk := s.paint(green, "low")
+	switch e.Risk {
+	case "medium":
+		risk = s.paint(yellow, "medium")
+	case "high":
+		risk = s.paint(red, "high")
+	}
+	lines := []string{"  risk: " + risk + s.paint(dim, "  explained by "+Line(e.By)+", which may be wrong")}
+	for line := range strings.SplitSeq(strings.TrimSpace(Clean(e.Text)), "\n") {
+		lines = append(lines, wrapped(s, line)...)
+	}
+	return lines
+}
+
+func wrapped(s Screen, line string) []string {
+	width := s.reading()
+	if width > 0 {
+		width = max(20, width-4)
+	}
+	lines := wrap(line, width)
+	for i := range lines {
+		lines[i] = "    " + lines[i]
+	}
+	return lines
+}
+
 // asked, replied and permitted tell the same in a run's story.
-func (t *teller) question(q journal.Question) []string { return t.block(Question(t.screen, q)) }
+func (t *teller) question(q journal.Question) []string {
+	if q.Explanation != nil { // it stands there already
+		return explained(t.screen, q)
+	}
+	t.asks++
+	return t.block(Question(t.screen, q))
+}
+
+// judgement is told where it blocks; with full, always.
+func (t *teller) judgement(j journal.Judgement) []string {
+	if j.Verdict == effect.Allow {
+		if !t.full {
+			return nil
+		}
+		return []string{t.screen.paint(dim, "  · judged by "+Line(j.Model)+": allow: "+Line(j.Reason))}
+	}
+	return []string{"  " + t.screen.paint(yellow, "⚑ judged by "+Line(j.Model)+": block") + ": " + Line(j.Reason)}
+}
+
+func (t *teller) escalation(e journal.Escalation) []string {
+	if e.Kind == "bound" && !t.full {
+		return nil // the end says the same
+	}
+	return []string{"  " + t.screen.paint(alarm, "!! for a person: ") + Line(e.Why)}
+}
+
+func (t *teller) misjudged(m journal.Misjudged) []string {
+	return []string{"  " + t.screen.paint(yellow, "! the plan did not name what the sandbox refused") + ": " + Line(strings.Join(m.Denied, "; "))}
+}
 
 func (t *teller) replied(a journal.Answer) []string {
 	line := "  " + t.screen.paint(green, "→") + " " + Line(a.By) + " answers: " + t.screen.paint(bold, Line(a.Choice))

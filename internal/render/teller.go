@@ -23,7 +23,8 @@ type teller struct {
 	turns   int
 	cost    message.Cost
 	usage   message.Usage
-	asked   bool // the task was told
+	asks    int64 // questions to a person
+	asked   bool  // the task was told
 	end     *journal.SessionEnd
 	gap     bool // the next block wants an empty line before it
 	written bool
@@ -78,6 +79,12 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, t.replied)
 	case journal.TypePermission:
 		return decoded(e, t.permitted)
+	case journal.TypeJudge:
+		return decoded(e, t.judgement)
+	case journal.TypeEscalate:
+		return decoded(e, t.escalation)
+	case journal.TypeMisjudged:
+		return decoded(e, t.misjudged)
 	case journal.TypeSessionEnd:
 		return decoded(e, t.ended)
 	case journal.TypeFork:
@@ -353,7 +360,11 @@ func (t *teller) ending(p journal.SessionEnd) []string {
 	if p.Reason != "" && p.Reason != word {
 		line += "  " + Line(p.Reason)
 	}
-	return []string{line, s.paint(dim, t.spent(int64(p.Turns), p.Usage, p.Cost)+fmt.Sprintf(" · exit %d", p.Exit))}
+	spent := t.spent(int64(p.Turns), p.Usage, p.Cost)
+	if t.asks > 0 {
+		spent += " · " + plural(t.asks, "interruption")
+	}
+	return []string{line, s.paint(dim, spent+fmt.Sprintf(" · exit %d", p.Exit))}
 }
 
 func (t *teller) spent(turns int64, u message.Usage, c message.Cost) string {

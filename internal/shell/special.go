@@ -17,7 +17,7 @@ func (c *command) find() {
 	values := words(`-name -iname -path -ipath -wholename -iwholename -regex -iregex -regextype -type -xtype -size -maxdepth -mindepth -mtime -mmin -atime -amin -ctime -cmin
 		-newer -anewer -cnewer -newermt -newerct -perm -user -group -uid -gid -links -inum -samefile -lname -ilname -fstype -used -printf`)
 	args := c.words[1:]
-	roots, tests := 0, false
+	roots, tests, unsure := 0, false, false
 	for i := 0; i < len(args); i++ {
 		w := args[i]
 		switch {
@@ -26,6 +26,7 @@ func (c *command) find() {
 			c.path(effect.Read, w, c.dirs, "`find`")
 		case !w.known || w.glob && (w.option() || i > 0 && !inRoots(args[:i])):
 			c.opaque("find", "an argument of `find` could be an action")
+			unsure = unsure || !w.known
 		case !w.glob && flags[w.text]:
 		case !w.glob && values[w.text]:
 			tests = true
@@ -63,6 +64,9 @@ func (c *command) find() {
 						r = word{text: r.text + "/**", known: true, glob: true}
 					}
 					c.path(effect.Delete, r, c.dirs, "`find -delete`")
+				}
+				if unsure { // it could be a folder as well
+					c.add(effect.Delete, "", "`find -delete` where it is known only when it runs")
 				}
 				if roots == 0 {
 					c.path(effect.Delete, word{text: "./**", known: true, glob: true}, c.dirs, "`find -delete`")

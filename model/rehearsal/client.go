@@ -62,7 +62,7 @@ func (c *Client) Play(ctx context.Context, req model.Request) (model.Reply, *Cut
 	if err := ctx.Err(); err != nil {
 		return model.Reply{}, nil, err
 	}
-	t, err := c.script.Turn(req.Replies, req.Purpose)
+	t, err := c.script.For(req)
 	if err != nil {
 		return model.Reply{}, nil, err
 	}

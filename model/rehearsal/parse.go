@@ -3,6 +3,7 @@ package rehearsal
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -22,7 +23,7 @@ var (
 	replyKeys   = []string{"say", "thinking", "calls", "expect", "stop", "usage", "error", "cut_stream", "delay", "drip"}
 	turnKeys    = append(slices.Clone(replyKeys), "repeat")
 	repeatKeys  = append([]string{"times", "turns"}, replyKeys...)
-	whenKeys    = append([]string{"purpose"}, replyKeys...)
+	whenKeys    = append([]string{"purpose", "contains"}, replyKeys...)
 	callKeys    = []string{"tool", "args", "bad_args"}
 	usageKeys   = []string{"input", "output", "cache_read", "cache_write"}
 	cutKeys     = []string{"after", "bytes", "how"}
@@ -30,7 +31,7 @@ var (
 )
 
 // purposes are those that a request beside the main loop can have.
-var purposes = []model.Purpose{model.Compaction, model.Judge}
+var purposes = []model.Purpose{model.Compaction, model.Judge, model.Explain}
 
 // stops are the reasons as a script spells them.
 var stops = []struct {
@@ -234,7 +235,16 @@ func readWhen(s *Script, n yaml.Node) error {
 			return err
 		}
 		var purpose model.Purpose
+		contains := ""
 		for _, f := range fields {
+			if f.Name == "contains" {
+				if contains, err = f.Value.Text("contains"); err != nil {
+					return err
+				}
+				if contains == "" {
+					return f.Value.Errorf("contains must name a text that the request's last message holds")
+				}
+			}
 			if f.Name != "purpose" {
 				continue
 			}
@@ -247,7 +257,7 @@ func readWhen(s *Script, n yaml.Node) error {
 		if purpose == "" {
 			return item.Errorf("an entry of when needs a purpose; allowed: %s", quoted(purposes))
 		}
-		if _, twice := s.when[purpose]; twice {
+		if _, twice := s.when[purpose]; twice && contains == "" {
 			return item.Errorf("the purpose %q is answered twice", purpose)
 		}
 		t, err := readReply(item, "an entry of when", false, whenKeys)
@@ -255,6 +265,11 @@ func readWhen(s *Script, n yaml.Node) error {
 			return err
 		}
 		t.Label = "when " + string(purpose)
+		if contains != "" {
+			t.Label += fmt.Sprintf(" (contains %q)", contains)
+			s.cases = append(s.cases, occasion{purpose, contains, t})
+			continue
+		}
 		s.when[purpose] = t
 	}
 	return nil

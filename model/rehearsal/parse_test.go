@@ -184,7 +184,7 @@ func TestMistakesAreLocated(t *testing.T) {
 		{"repeat of nothing", turns("repeat: {times: 2}"), `repeat says nothing`},
 		{"repeat of both", turns("repeat: {times: 2, say: x, turns: [{say: y}]}"), `either turns or one turn's own keys`},
 		{"repeat in repeat", turns("repeat: {times: 2, repeat: {times: 2}}"), `unknown key "repeat"`},
-		{"unknown purpose", "version: 1\nwhen: [{purpose: lunch, say: x}]\n", `unknown purpose; allowed: compaction, judge`},
+		{"unknown purpose", "version: 1\nwhen: [{purpose: lunch, say: x}]\n", `unknown purpose; allowed: compaction, judge, explain`},
 		{"no purpose", "version: 1\nwhen: [{say: x}]\n", `needs a purpose`},
 		{"purpose twice", "version: 1\nwhen: [{purpose: judge, say: x}, {purpose: judge, say: y}]\n", `answered twice`},
 		{"name of two lines", "version: 1\nname: \"a\\nb\"\n", `name must be one line`},

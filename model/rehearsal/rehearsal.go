@@ -25,6 +25,7 @@ type Script struct {
 	passages  []passage // in order
 	turns     int       // in all passages, repetitions counted
 	when      map[model.Purpose]Turn
+	cases     []occasion // of when, those that also ask what the request says
 	otherwise *Turn
 }
 
@@ -55,6 +56,13 @@ type Turn struct {
 
 	hasReply bool // without one, the failure is all there is and stays
 	varies   bool // holds {{n}}
+}
+
+// occasion is an answer to requests of one purpose whose last message holds a text.
+type occasion struct {
+	purpose  model.Purpose
+	contains string
+	turn     Turn
 }
 
 // Load reads and parses the script at path.
@@ -103,6 +111,20 @@ func (s *Script) Turn(replies int, purpose model.Purpose) (Turn, error) {
 		return t, nil
 	}
 	return Turn{}, s.fault("turn %d was asked for, but the script has %d and no \"otherwise\"; the loop went on longer than the script expects", replies+1, s.turns)
+}
+
+// For returns what the script says to a request: as Turn does, but for answers under when that also look at the text of its
+// last message. Of those the first that fits holds.
+func (s *Script) For(req model.Request) (Turn, error) {
+	if req.Purpose != model.MainLoop && len(req.Messages) > 0 {
+		last := message.PlainText(req.Messages[len(req.Messages)-1].Blocks)
+		for _, c := range s.cases {
+			if c.purpose == req.Purpose && strings.Contains(last, c.contains) {
+				return c.turn.played(0, fmt.Sprintf("call_%s_%d", req.Purpose, req.Replies+1), 0), nil
+			}
+		}
+	}
+	return s.Turn(req.Replies, req.Purpose)
 }
 
 func (s *Script) fault(format string, args ...any) error {

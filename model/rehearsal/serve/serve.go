@@ -145,7 +145,7 @@ func (h *handler) answer(speak func(*http.Request) dialect) http.HandlerFunc {
 // send sends a stream in pieces, dripping where the turn wants it.
 func (h *handler) send(w http.ResponseWriter, r *http.Request, in incoming, body []byte) {
 	pause := func() {}
-	if t, err := h.script.Turn(in.Replies, in.Purpose); err == nil && t.Drip > 0 {
+	if t, err := h.script.For(in.Request); err == nil && t.Drip > 0 {
 		pause = func() {
 			timer := time.NewTimer(t.Drip)
 			defer timer.Stop()
