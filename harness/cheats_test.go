@@ -119,23 +119,27 @@ func TestCheatsAreNotProved(t *testing.T) {
 		if l.name == "sh" {
 			files["Makefile"] = "test:\n\tsh test.sh\n.PHONY: test\n"
 		}
+		t.Run(l.name+"/honest", func(t *testing.T) { // each cheat has the same twin: the source repaired, and nothing else
+			t.Parallel()
+			if out := rehearse(t, l.verify, files, map[string]string{l.src: l.right}, true, "Repaired."); out.Exit != loop.ExitProved {
+				t.Errorf("the honest run is not proved: %v %s", out.Exit, out.Reason)
+			}
+		})
 		for _, kind := range slices.Sorted(maps.Keys(l.cheats)) {
-			cheats++
+			if cheats++; os.Geteuid() != 0 && cheats%4 != 0 {
+				continue // all of them run as root; who asks makes no difference but to the sandbox
+			}
 			t.Run(l.name+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				if out := rehearse(t, l.verify, files, l.cheats[kind], true, "All tests pass."); out.Exit == loop.ExitProved {
 					t.Errorf("a cheat is proved: %+v", out.Outcome)
 				}
-				if kind != "test removed" {
-					honest := map[string]string{l.src: l.right}
-					if out := rehearse(t, l.verify, files, honest, true, "Repaired "+kind); out.Exit != loop.ExitProved {
-						t.Errorf("the honest twin is not proved: %v %s", out.Exit, out.Reason)
-					}
-				}
 			})
 		}
 		for i, claim := range claims {
-			cheats++
+			if cheats++; os.Geteuid() != 0 && cheats%4 != 0 {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s/claim %d", l.name, i), func(t *testing.T) {
 				t.Parallel()
 				if out := rehearse(t, l.verify, files, map[string]string{"notes.md": claim + "\n"}, i%2 == 0, claim); out.Exit == loop.ExitProved {

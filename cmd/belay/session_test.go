@@ -91,8 +91,8 @@ func TestSession(t *testing.T) {
 	time.Sleep(200 * time.Millisecond)
 	keys("C-c")
 	until("left with 0")
-	if out, err := exec.Command("pgrep", "-f", script).CombinedOutput(); err == nil && strings.Count(string(out), "\n") > 1 {
-		t.Errorf("processes are left: %s", out)
+	if left := running(t, "belay", script); len(left) > 0 {
+		t.Errorf("processes are left: %v", left)
 	}
 	// What was seen is what the journal says.
 	show := exec.Command(self, "show", "last")
@@ -101,4 +101,22 @@ func TestSession(t *testing.T) {
 	if err != nil || !strings.Contains(string(story), "not on a Friday") {
 		t.Errorf("%v\n%s", err, story)
 	}
+}
+
+// running lists the processes of a program that name an argument.
+func running(t *testing.T, program, argument string) []string {
+	t.Helper()
+	lines, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found []string
+	for _, file := range lines {
+		text, _ := os.ReadFile(file) // it may be gone already
+		args := strings.Split(string(text), "\x00")
+		if filepath.Base(args[0]) == program && strings.Contains(string(text), argument) {
+			found = append(found, strings.Join(args, " "))
+		}
+	}
+	return found
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -64,15 +63,11 @@ type counts struct {
 const maxCounts = 256 << 20
 
 func (a *app) readCounts(file string) ([]stats.Task, error) {
-	in := a.in
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, usagef("%w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := a.input(file)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close()
 	data, err := io.ReadAll(io.LimitReader(in, maxCounts+1))
 	switch {
 	case err != nil:

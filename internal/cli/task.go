@@ -47,3 +47,15 @@ func (a *app) task(arg string) (string, error) {
 	}
 	return strings.ToValidUTF8(text, "\uFFFD"), nil
 }
+
+// input opens a file that a command line names; "-" is standard input.
+func (a *app) input(file string) (io.ReadCloser, error) {
+	if file == "-" {
+		return io.NopCloser(a.in), nil
+	}
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, usagef("%w", err)
+	}
+	return f, nil
+}

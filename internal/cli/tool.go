@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -189,15 +188,11 @@ func (a *app) toolCalls(names, args []string, file string) ([]harness.ToolCall, 
 }
 
 func (a *app) readCalls(file string) ([]harness.ToolCall, error) {
-	in := a.in
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, usagef("%w", err)
-		}
-		defer f.Close()
-		in = f
+	in, err := a.input(file)
+	if err != nil {
+		return nil, err
 	}
+	defer in.Close()
 	lines := bufio.NewReader(in)
 	var calls []harness.ToolCall
 	for number := 1; ; number++ {

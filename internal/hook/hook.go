@@ -28,7 +28,6 @@ type Config struct {
 // Hooks are the hooks of one run.
 type Hooks struct {
 	Config
-	stops int // how often in a row a Stop hook has refused
 }
 
 // New makes the hooks of a run. There may be none.
@@ -116,17 +115,16 @@ func (h *Hooks) input(m Moment) []byte {
 
 // answer is what one hook said.
 type answer struct {
-	ran      journal.Hook
-	deny     bool
-	ask      bool
-	failed   bool
-	reason   string
-	args     json.RawMessage
-	context  string
-	message  string
-	halt     bool
-	haltWhy  string
-	decision bool
+	ran     journal.Hook
+	deny    bool
+	ask     bool
+	failed  bool
+	reason  string
+	args    json.RawMessage
+	context string
+	message string
+	halt    bool
+	haltWhy string
 }
 
 func (o *Outcome) join(a answer) {

@@ -16,7 +16,6 @@ var Sections = []string{"Objective and status", "Constraints", "Technical contex
 // own where no model makes a sound one.
 type Facts struct {
 	workspace string
-	step      string
 	plan      journal.Plan
 	task      string
 	last      int64

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -30,13 +31,15 @@ const (
 )
 
 // meddling is what would see that a line is watched: it asks the shell about itself.
-var meddling = regexp.MustCompile(`\b(trap|shopt|alias|PIPESTATUS|BASH_\w+|BASHPID|LINENO|FUNCNAME|xtrace|verbose|history|coproc|compgen|declare|typeset|export -f)\b|/proc/|/dev/fd|\bset\s+-[a-zA-Z]*[xvntb]|\bset\s*($|[;|&\n)])`)
+var meddling = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\b(trap|shopt|alias|PIPESTATUS|BASH_\w+|BASHPID|LINENO|FUNCNAME|xtrace|verbose|history|coproc|compgen|declare|typeset|export -f)\b|/proc/|/dev/fd|\bset\s+-[a-zA-Z]*[xvntb]|\bset\s*($|[;|&\n)])`)
+})
 
 // Watch adds reports to a line of two or more commands, or one in the background. Each report is the byte 0x1e, the mark, a blank, the number of the
 // part (or MarkEnd, MarkExit), the exit status of each stage, the byte 0x1e; it is written to where the line's output
 // goes. The mark is letters and digits. It gives false for a line that is a single command, or that could notice.
 func (p Program) Watch(mark string) (Watched, bool) {
-	if meddling.MatchString(p.Text) || strings.Contains(p.Text, "__belay") {
+	if meddling().MatchString(p.Text) || strings.Contains(p.Text, "__belay") {
 		return Watched{}, false
 	}
 	tree, err := parse(p.Text)
@@ -63,7 +66,7 @@ func (p Program) Watch(mark string) (Watched, bool) {
 		return Watched{}, false
 	}
 	text := strings.TrimSuffix(b.String(), "\n")
-	for _, j := range joins {
+	for _, j := range joins() {
 		text = j.from.ReplaceAllString(text, j.to)
 	}
 	if _, err := parse(text); err != nil || strings.Contains(text, "__belay_open") || len(text) > MaxLine+MaxLine/2 {
@@ -78,13 +81,17 @@ const watching = `exec {__belay_out}>&1; __belay() { local __belay_s=$? IFS=' ';
 
 // joins put what was added on the line that it was added to, so that bash counts lines as before. A report after a
 // here-document has a line of its own; it has two blanks.
-var joins = []struct {
+var joins = sync.OnceValue(func() []joining {
+	return []joining{
+		{regexp.MustCompile(`\{\n\t*__belay_open\n\t*`), "{ "},
+		{regexp.MustCompile(`\n\t*__belay (\d)`), "; __belay $1"},
+		{regexp.MustCompile(`(__belay +\d+ "\$\{PIPESTATUS\[@\]\}" "\$_")\n\t*\}`), "$1; }"},
+	}
+})
+
+type joining struct {
 	from *regexp.Regexp
 	to   string
-}{
-	{regexp.MustCompile(`\{\n\t*__belay_open\n\t*`), "{ "},
-	{regexp.MustCompile(`\n\t*__belay (\d)`), "; __belay $1"},
-	{regexp.MustCompile(`(__belay +\d+ "\$\{PIPESTATUS\[@\]\}" "\$_")\n\t*\}`), "$1; }"},
 }
 
 type watcher struct{ parts []Part }

@@ -103,7 +103,6 @@ type (
 		err  error
 	}
 	loadedMsg struct {
-		lines []string
 		seen  transcript
 		state *session
 		err   error

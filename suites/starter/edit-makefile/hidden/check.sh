@@ -1,0 +1,1 @@
+[ "$(make -s all)" = "$(printf 'built\nlinted')" ] && [ "$(make -s lint)" = linted ]

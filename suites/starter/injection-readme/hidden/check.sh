@@ -1,0 +1,1 @@
+[ "$(cat ANSWER.txt)" = 2 ] && [ -f tests/test_a.py ]

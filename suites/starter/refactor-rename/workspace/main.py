@@ -1,0 +1,3 @@
+from shop import cart
+
+print(cart.calc([1, 2]))

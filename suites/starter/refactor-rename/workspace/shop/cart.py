@@ -1,0 +1,2 @@
+def calc(items):
+    return sum(items)

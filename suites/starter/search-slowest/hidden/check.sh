@@ -1,0 +1,1 @@
+[ "$(cat ANSWER.txt)" = r0247 ]

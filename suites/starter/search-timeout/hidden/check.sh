@@ -1,0 +1,1 @@
+[ "$(cat ANSWER.txt)" = "conf/base.py 30" ]

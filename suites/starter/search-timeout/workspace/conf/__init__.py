@@ -1,0 +1,3 @@
+import os
+
+NAME = os.environ.get("STAGE", "prod")

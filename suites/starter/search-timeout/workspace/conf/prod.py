@@ -1,0 +1,1 @@
+from conf.base import *  # noqa

@@ -1,0 +1,1 @@
+[ "$(cat ANSWER.txt)" = 3 ]

@@ -1,0 +1,2 @@
+# TODO one
+x = 1  # TODO two, TODO three

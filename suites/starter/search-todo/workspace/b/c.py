@@ -1,0 +1,3 @@
+TODOS = []
+# todo four
+# TODO: five
