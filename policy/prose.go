@@ -9,6 +9,7 @@ type Prose struct {
 	Allow       []string
 	SoftDeny    []string
 	HardDeny    []string
+	From        map[string]string // sentence to FILE:LINE
 }
 
 // Empty says that nobody has said anything.

@@ -436,6 +436,15 @@ func (a *app) policyShowCommand() *cobra.Command {
 			for _, c := range s.Rules.Classify {
 				all = append(all, shown{"classify", fmt.Sprintf("%s: class %d", c.Text, int(c.Class)), c.From})
 			}
+			prose := s.Rules.Prose
+			for _, list := range []struct {
+				name      string
+				sentences []string
+			}{{"environment", prose.Environment}, {"allow", prose.Allow}, {"soft_deny", prose.SoftDeny}, {"hard_deny", prose.HardDeny}} {
+				for _, sentence := range list.sentences {
+					all = append(all, shown{"judge." + list.name, sentence, prose.From[sentence]})
+				}
+			}
 			if f.json {
 				return a.json(struct {
 					Rules   []shown  `json:"rules"`

@@ -91,3 +91,25 @@ func TestTooLongIsBlocked(t *testing.T) {
 		t.Errorf("%+v %v", r, err)
 	}
 }
+
+// Whatever a model answers, it lifts no rule that the person's words or the policy do not lift.
+func FuzzSecondStage(f *testing.F) {
+	for _, seed := range []string{`{"verdict":"allow","rule":"none","reason":"x"}`, `x {"verdict":"allow","rule":"hard_deny"}`, `{"verdict":"allow","rule":"soft_deny","lifted_by":"intent","quote":"fix","operation":"fix","target":"fix","scope":"fix"}`, "{{{", `{"verdict":`} {
+		f.Add(seed)
+	}
+	rules := Rules(policy.Prose{})
+	f.Fuzz(func(t *testing.T, answer string) {
+		m := &scripted{answers: []string{"block", answer}}
+		r, err := Judge(t.Context(), rules, policy.Case{Said: []string{"Fix the build."}, Candidate: policy.Act{Runs: "x"}}, m.ask)
+		switch {
+		case err != nil:
+			t.Fatal(err)
+		case !r.Allowed:
+		case r.Rule == "none":
+		case r.Rule == "soft_deny" && r.LiftedBy == "intent" && strings.Contains("fix the build.", flat(r.Quote)) && flat(r.Quote) != "":
+		case r.Rule == "soft_deny" && r.LiftedBy == "allow" && strings.Contains(builtIn, r.Quote):
+		default:
+			t.Errorf("%q: %+v", answer, r)
+		}
+	})
+}

@@ -392,7 +392,12 @@ func (r reader) prose(n yaml.Node) error {
 			case len(text) > maxProse:
 				return n.Errorf("a sentence of %s has %d bytes; at most %d are read", f.Name, len(text), maxProse)
 			}
-			*into[f.Name] = append(*into[f.Name], strings.Join(strings.Fields(text), " "))
+			text = strings.Join(strings.Fields(text), " ")
+			*into[f.Name] = append(*into[f.Name], text)
+			if p.From == nil {
+				p.From = map[string]string{}
+			}
+			p.From[text] = r.from(n)
 		}
 	}
 	return nil
@@ -492,6 +497,12 @@ func Merge(layers ...Layer) (rules policy.Rules, notices []string) {
 		}
 		for mode, need := range from.SandboxFor {
 			rules.SandboxFor[mode] = rules.SandboxFor[mode] || need
+		}
+		for sentence, place := range from.Prose.From {
+			if rules.Prose.From == nil {
+				rules.Prose.From = map[string]string{}
+			}
+			rules.Prose.From[sentence] = place
 		}
 		rules.Prose.SoftDeny = append(rules.Prose.SoftDeny, from.Prose.SoftDeny...)
 		rules.Prose.HardDeny = append(rules.Prose.HardDeny, from.Prose.HardDeny...)
