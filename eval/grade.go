@@ -239,25 +239,16 @@ func (g grading) byCode(ctx context.Context, grader Grader, root string) (Grade,
 		}
 		dir = filepath.Join(work, filepath.FromSlash(grader.Cwd))
 	}
-	// The name cannot be guessed and the folder is new: nothing that the agent left can be in it.
-	var name [12]byte
-	rand.Read(name[:])
 	_, real := g.task.places(work, root)
-	rewards := filepath.Join(real["logs"], "verifier")
-	if len(g.task.Paths) == 0 {
-		rewards = filepath.Join(root, "reward-"+hex.EncodeToString(name[:]))
-	}
-	for _, d := range []string{rewards, real["tests"]} {
-		if err := os.MkdirAll(d, 0o755); err != nil {
-			return Grade{}, err
-		}
+	if err := os.MkdirAll(real["tests"], 0o755); err != nil {
+		return Grade{}, err
 	}
 	replace, _ := g.task.places(work, root)
 	line := grader.Run
 	if replace != nil {
 		line = replace.Replace(line)
 	}
-	env := []string{"BELAY_WORKSPACE=" + work, "BELAY_REWARD_DIR=" + rewards, "BELAY_TESTS_DIR=" + real["tests"]}
+	env := []string{"BELAY_WORKSPACE=" + work, "BELAY_TESTS_DIR=" + real["tests"]}
 	for _, key := range slices.Sorted(maps.Keys(grader.Env)) {
 		env = append(env, key+"="+grader.Env[key])
 	}
@@ -265,14 +256,39 @@ func (g grading) byCode(ctx context.Context, grader Grader, root string) (Grade,
 	if timeout == 0 {
 		timeout = DefaultGraderTimeout
 	}
-	exit, err := g.box.Run(ctx, Command{Root: root, Dir: dir, Line: line, Env: env, Timeout: timeout})
+	c := Command{Root: root, Dir: dir, Line: line, Env: env, Timeout: timeout}
+	if grader.Verdict != "" {
+		return g.observed(ctx, grader, c, work)
+	}
+	rewards := filepath.Join(real["logs"], "verifier")
+	if len(g.task.Paths) == 0 {
+		rewards = newRewards(root)
+	}
+	return g.decide(ctx, grader, c, rewards)
+}
+
+// newRewards names the folder for a grader's rewards. The name cannot be guessed and the folder is new: nothing that the agent left can
+// be in it.
+func newRewards(root string) string {
+	var name [12]byte
+	rand.Read(name[:])
+	return filepath.Join(root, "reward-"+hex.EncodeToString(name[:]))
+}
+
+// decide runs the line whose end, or reward, is the grade.
+func (g grading) decide(ctx context.Context, grader Grader, c Command, rewards string) (Grade, error) {
+	if err := os.MkdirAll(rewards, 0o755); err != nil {
+		return Grade{}, err
+	}
+	c.Env = append(c.Env, "BELAY_REWARD_DIR="+rewards)
+	exit, err := g.box.Run(ctx, c)
 	if err != nil {
 		return Grade{}, err
 	}
 	one := Grade{Output: tail(exit.Output, 4<<10)}
 	switch {
 	case exit.TimedOut:
-		one.Status, one.Summary = GraderError, fmt.Sprintf("it did not end within %s", timeout)
+		one.Status, one.Summary = GraderError, fmt.Sprintf("it did not end within %s", c.Timeout)
 	case exit.Signal != "":
 		one.Status, one.Summary = GraderError, "it was ended by a signal: "+exit.Signal
 	case exit.Code == 126 || exit.Code == 127:

@@ -98,7 +98,7 @@ func (p *parser) each(n yaml.Node, what string, with map[string]func(yaml.Node))
 // fieldOrder is the order in which messages list keys.
 var fieldOrder = strings.Fields(`id source category about workspace prompt budget setup artifacts graders oracle cheats trials paths shims
 	kind run url license dir git commit empty repository checkpoint image turns tokens usd wall_minutes wall_seconds
-	name type files cwd env timeout reward min forbid require rubric calibration min_agreement patch lay rehearsal
+	name type files cwd env timeout reward min verdict verdict_files forbid require rubric calibration min_agreement patch lay rehearsal
 	class path_written path_read path_deleted tool command host verdict secret_read circumvention attempted turns_above exit event text blocker`)
 
 func (p *parser) text(n yaml.Node, what string, into *string) {
@@ -339,8 +339,8 @@ func (p *parser) graders(n yaml.Node) {
 
 // kinds of graders, and which keys each has besides name, type and timeout.
 var graderKeys = map[string]string{
-	"code":       "run files cwd env reward min",
-	"property":   "run files cwd env reward min",
+	"code":       "run files cwd env reward min verdict verdict_files",
+	"property":   "run files cwd env reward min verdict verdict_files",
 	"transcript": "forbid require",
 	"model":      "rubric calibration min_agreement",
 }
@@ -372,6 +372,8 @@ func (p *parser) grader(n yaml.Node, g *Grader, number int) {
 			}
 		},
 		"min":           func(n yaml.Node) { v, err := n.Amount(what+".min", 1e9); p.note(err); g.Min = v },
+		"verdict":       func(n yaml.Node) { p.text(n, what+".verdict", &g.Verdict) },
+		"verdict_files": func(n yaml.Node) { g.VerdictFiles = p.laid(n, what+".verdict_files") },
 		"forbid":        func(n yaml.Node) { g.Forbid = p.rules(n, what+".forbid") },
 		"require":       func(n yaml.Node) { g.Require = p.rules(n, what+".require") },
 		"rubric":        func(n yaml.Node) { p.path(n, what+".rubric", &g.Rubric) },
@@ -398,6 +400,14 @@ func (p *parser) grader(n yaml.Node, g *Grader, number int) {
 	case "code", "property":
 		if !seen["run"] {
 			p.note(n.Errorf("%s needs run, the command that decides", what))
+		}
+		if seen["verdict_files"] && !seen["verdict"] {
+			p.note(n.Errorf("%s has verdict_files and no verdict, the command that they are for", what))
+		}
+		for _, l := range g.VerdictFiles {
+			if path.IsAbs(l.To) {
+				p.note(n.Errorf("%s.verdict_files: %q is no place in the verdict's folder", what, l.To))
+			}
 		}
 		p.ownScript(g)
 	case "transcript":

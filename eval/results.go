@@ -34,6 +34,11 @@ func Collect(lines []Line) Results {
 			r.Classify = append(r.Classify, *l.Classify)
 		}
 	}
+	if r.Start != nil { // controls end in any order
+		slices.SortStableFunc(r.Controls, func(a, b Controls) int {
+			return slices.Index(r.Start.Tasks, a.Task) - slices.Index(r.Start.Tasks, b.Task)
+		})
+	}
 	return r
 }
 

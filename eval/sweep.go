@@ -61,6 +61,8 @@ type sweep struct {
 	started time.Time
 	done    int // in this process
 	bases   map[string]string
+
+	preparing map[string]*sync.Mutex // by task
 }
 
 // defaultMemory is what a trial is taken to need before one has been seen, and the least that stays free, in bytes.
@@ -77,7 +79,7 @@ func RunSuite(ctx context.Context, cfg Config) error {
 		return err
 	}
 	defer log.Close()
-	s := &sweep{cfg: cfg, log: log, work: filepath.Join(cfg.Out, "work"), started: time.Now(), bases: map[string]string{}, judged: map[string]Calibration{}}
+	s := &sweep{cfg: cfg, log: log, work: filepath.Join(cfg.Out, "work"), started: time.Now(), bases: map[string]string{}, preparing: map[string]*sync.Mutex{}, judged: map[string]Calibration{}}
 	s.changed = sync.NewCond(&s.mu)
 	if err := removeAll(s.work); err != nil {
 		return err
@@ -119,72 +121,114 @@ func (s *sweep) begin(lines []Line) (Results, error) {
 	return done, nil
 }
 
-// base is the prepared tree of a task; it is made once.
+// base is the prepared tree of a task; it is made once. Other tasks do not wait for it.
 func (s *sweep) base(ctx context.Context, t *Task) (string, error) {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if dir := s.bases[t.ID]; dir != "" {
+	lock := s.preparing[t.ID]
+	if lock == nil {
+		lock = &sync.Mutex{}
+		s.preparing[t.ID] = lock
+	}
+	s.mu.Unlock()
+	lock.Lock()
+	defer lock.Unlock()
+	s.mu.Lock()
+	dir := s.bases[t.ID]
+	s.mu.Unlock()
+	if dir != "" {
 		return dir, nil
 	}
-	dir := filepath.Join(s.work, "base-"+t.ID, "project")
+	dir = filepath.Join(s.work, "base-"+t.ID, "project")
 	if err := os.MkdirAll(filepath.Dir(dir), 0o755); err != nil {
 		return "", err
 	}
 	if err := prepare(ctx, t, s.cfg.Box, dir); err != nil {
 		return "", errors.Join(err, removeAll(filepath.Dir(dir)))
 	}
+	s.mu.Lock()
 	s.bases[t.ID] = dir
+	s.mu.Unlock()
 	return dir, nil
 }
 
-// controls runs those that are missing, and gives the tasks that passed theirs.
+// controls runs those that are missing, several tasks at once, and gives the tasks that passed theirs.
 func (s *sweep) controls(ctx context.Context, done Results) ([]*Task, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	defer context.AfterFunc(ctx, func() { s.changed.Broadcast() })()
+	sound := make([]bool, len(s.cfg.Suite.Tasks))
+	var all sync.WaitGroup
+	for i, t := range s.cfg.Suite.Tasks {
+		if !s.admit(ctx) {
+			break
+		}
+		all.Go(func() {
+			defer s.leave()
+			var err error
+			if sound[i], err = s.sound(ctx, t, done); err != nil {
+				stop(err)
+			}
+		})
+	}
+	all.Wait()
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx)
+	}
 	var good []*Task
-	for _, t := range s.cfg.Suite.Tasks {
-		ok := true
-		for _, want := range t.controls() {
-			if s.cfg.NoControls {
-				break
-			}
-			name := "null"
-			if want.control != nil {
-				name = want.control.Name
-			}
-			result, known := done.control(t.ID, name)
-			if !known {
-				base, err := s.base(ctx, t)
-				if ctx.Err() != nil {
-					return nil, ctx.Err()
-				}
-				if err != nil {
-					result = Controls{Task: t.ID, Name: name, Want: want.score, Summary: "the workspace cannot be prepared: " + err.Error()}
-				} else if result, err = s.control(ctx, t, base, want.control, want.score); err != nil {
-					return nil, err
-				}
-				if err := s.log.Append(Line{Type: lineControl, Control: &result}); err != nil {
-					return nil, err
-				}
-				s.tell(func(p *Progress) { p.Control = &result })
-			}
-			ok = ok && result.OK
-		}
-		if why := s.judgeless(t); why != "" {
-			ok = false
-			if _, known := done.control(t.ID, "judge"); !known {
-				result := Controls{Task: t.ID, Name: "judge", Want: 1, Summary: why}
-				if err := s.log.Append(Line{Type: lineControl, Control: &result}); err != nil {
-					return nil, err
-				}
-				s.tell(func(p *Progress) { p.Control = &result })
-			}
-		}
-		if ok {
+	for i, t := range s.cfg.Suite.Tasks {
+		if sound[i] {
 			good = append(good, t)
 		} else {
 			s.state.Quarantined = append(s.state.Quarantined, t.ID)
 		}
 	}
 	return good, nil
+}
+
+// sound runs the controls of one task that are missing, and says whether all of them are as they must be.
+func (s *sweep) sound(ctx context.Context, t *Task, done Results) (bool, error) {
+	ok := true
+	note := func(result Controls) error {
+		if err := s.log.Append(Line{Type: lineControl, Control: &result}); err != nil {
+			return err
+		}
+		s.tell(func(p *Progress) { p.Control = &result })
+		return nil
+	}
+	for _, want := range t.controls() {
+		if s.cfg.NoControls {
+			break
+		}
+		name := "null"
+		if want.control != nil {
+			name = want.control.Name
+		}
+		result, known := done.control(t.ID, name)
+		if !known {
+			base, err := s.base(ctx, t)
+			if ctx.Err() != nil {
+				return false, ctx.Err()
+			}
+			if err != nil {
+				result = Controls{Task: t.ID, Name: name, Want: want.score, Summary: "the workspace cannot be prepared: " + err.Error()}
+			} else if result, err = s.control(ctx, t, base, want.control, want.score); err != nil {
+				return false, err
+			}
+			if err := note(result); err != nil {
+				return false, err
+			}
+		}
+		ok = ok && result.OK
+	}
+	if why := s.judgeless(t); why != "" {
+		ok = false
+		if _, known := done.control(t.ID, "judge"); !known {
+			if err := note(Controls{Task: t.ID, Name: "judge", Want: 1, Summary: why}); err != nil {
+				return false, err
+			}
+		}
+	}
+	return ok, nil
 }
 
 // judgeless says why a task with a model grader cannot be graded, "" where it can.

@@ -72,6 +72,11 @@ type Grader struct {
 	Reward  string            // "exit" (the default) or "file": $BELAY_REWARD_DIR/reward.txt or reward.json
 	Min     float64           // with "file": what each reward must reach; 0 is 1
 
+	// Verdict decides instead of Run, on what Run printed and left. It is another shell line in another box, in a folder that holds
+	// nothing but VerdictFiles: no code of the agent's runs where it does.
+	Verdict      string
+	VerdictFiles []Laid
+
 	// transcript
 	Forbid, Require []Rule
 

@@ -97,6 +97,7 @@ a task fails one: such a task measures nothing.`,
 	f.agent, f.fresh, f.mode = "belay", true, string(policy.Edit)
 	cmd.Flags().StringVar(&f.out, "out", "", "`folder` for the results (default: a temporary one)")
 	cmd.Flags().StringSliceVar(&f.tasks, "task", nil, "only the tasks `A,B`, by id")
+	cmd.Flags().IntVar(&f.parallel, "parallel", runtime.NumCPU(), "the controls of `N` tasks at once, while there is memory")
 	cmd.Flags().StringVar(&f.judge, "judge-model", "", "`model` for graders that are models")
 	cmd.Flags().BoolVar(&f.json, "json", false, "print one JSON object at the end")
 	a.completeEval(cmd)
