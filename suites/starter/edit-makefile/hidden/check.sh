@@ -1,1 +1,0 @@
-[ "$(make -s all)" = "$(printf 'built\nlinted')" ] && [ "$(make -s lint)" = linted ]
