@@ -40,19 +40,22 @@ type probe struct {
 // Count is how many probes there are.
 func Count() int { return len(probes()) }
 
-// Run asks every probe, and tells of each when it is done. It ends early with ctx's error.
+// Run asks every probe, and tells of each when it is done. It ends early with ctx's error. Requests are numbered through all probes,
+// whatever became of the ones before, so that a script's turns can be one after the other.
 func Run(ctx context.Context, client model.Client, tell func(Outcome)) ([]Outcome, error) {
 	var all []Outcome
+	asked := 0
 	for _, p := range probes() {
 		start := time.Now()
 		o := Outcome{Probe: p.name, About: p.about}
-		err := p.run(ctx, client, &o)
+		err := p.run(ctx, client, asked, &o)
+		asked += len(p.look)
 		if ctx.Err() != nil {
 			return all, ctx.Err()
 		}
-		var asked *model.Error
+		var refused *model.Error
 		if o.OK = err == nil; err != nil {
-			o.Why, o.Error = err.Error(), errors.As(err, &asked)
+			o.Why, o.Error = err.Error(), errors.As(err, &refused)
 		}
 		o.MS = time.Since(start).Milliseconds()
 		all = append(all, o)
@@ -63,14 +66,14 @@ func Run(ctx context.Context, client model.Client, tell func(Outcome)) ([]Outcom
 	return all, nil
 }
 
-func (p probe) run(ctx context.Context, client model.Client, o *Outcome) error {
+func (p probe) run(ctx context.Context, client model.Client, asked int, o *Outcome) error {
 	system := p.system
 	if system == "" {
 		system = "You call tools exactly as you are asked to. Do not explain."
 	}
 	req := model.Request{System: system, Tools: p.tools, Messages: []message.Message{message.UserText(p.ask)}, Choice: p.choice, OneCall: p.oneCall, Answer: p.answer}
 	for i, look := range p.look {
-		req.Replies = i
+		req.Replies = asked + i
 		reply, err := model.Collect(client.Stream(ctx, req), nil)
 		if price := client.Info().Price; price != nil {
 			o.USD += price.Of(reply.Usage).Dollars()
