@@ -31,6 +31,10 @@ func TestMain(m *testing.M) {
 // Each story has its own HOME and BELAY_HOME; the module cache is the real one, read-only and offline.
 func TestScripts(t *testing.T) {
 	goEnv := goEnvironment(t, "GOMODCACHE", "GOCACHE")
+	suites, err := filepath.Abs(filepath.Join("..", "..", "suites"))
+	if err != nil {
+		t.Fatal(err)
+	}
 	isolated := sync.OnceValues(func() (bool, error) { return sandboxAvailable(t.TempDir()) })
 	testscript.Run(t, testscript.Params{
 		Dir:                 filepath.Join("..", "..", "testdata", "script"),
@@ -45,6 +49,7 @@ func TestScripts(t *testing.T) {
 			env.Vars = append(env.Vars, goEnv...)
 			env.Setenv("HOME", filepath.Join(env.WorkDir, "home"))
 			env.Setenv("BELAY_HOME", filepath.Join(env.WorkDir, "state"))
+			env.Setenv("SUITES", suites)
 			for name, value := range map[string]string{"GOPROXY": "off", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "", "GOWORK": "off", "NO_COLOR": "1", "XDG_STATE_HOME": ""} {
 				env.Setenv(name, value)
 			}
