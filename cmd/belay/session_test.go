@@ -41,7 +41,9 @@ func TestSession(t *testing.T) {
 	socket := filepath.Join(dir, "tmux")
 	run := func(args ...string) string {
 		t.Helper()
-		out, err := exec.Command(tmux, append([]string{"-S", socket, "-f", os.DevNull}, args...)...).CombinedOutput()
+		cmd := exec.Command(tmux, append([]string{"-S", socket, "-f", os.DevNull}, args...)...)
+		cmd.Env = append(os.Environ(), "SHELL=/bin/sh") // the user's own may be one that lets nobody in
+		out, err := cmd.CombinedOutput()
 		if err != nil {
 			t.Fatalf("tmux %v: %v %s", args, err, out)
 		}
