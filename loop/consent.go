@@ -140,7 +140,7 @@ func narrow(a policy.Action, place tool.Place) []string {
 // question puts a call to a person.
 func (s *session) question(st step, a policy.Action, d policy.Decision) journal.Question {
 	q := journal.Question{ID: "q_" + st.call.ID, Kind: "permission", CallID: st.call.ID, Tool: st.call.Name, Summary: st.request.Summary, Args: st.request.Args,
-		Effects: st.request.Effects, Class: d.Class, Rule: d.Rule, Why: d.Reason, Undo: undo(d.Class),
+		Effects: st.request.Effects, Class: d.Class, Rule: d.Rule, Why: d.Why(), Undo: undo(d.Class),
 		Text: fmt.Sprintf("May %s run? %s", st.call.Name, st.request.Summary)}
 	q.Runs, q.Parts = st.runs, s.parts(a)
 	q.Options = []journal.Option{{ID: AnswerOnce, Label: "yes, this once"}}

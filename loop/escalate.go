@@ -8,6 +8,7 @@ import (
 
 	"belay/effect"
 	"belay/journal"
+	"belay/policy"
 	"belay/tool"
 )
 
@@ -20,7 +21,7 @@ func (s *session) attempted(r journal.ToolRequest) []journal.Entry {
 	if what == "" {
 		what = r.Tool
 	}
-	why := fmt.Sprintf("the agent tried %s, and no agent may: %s", cutWords(what, 400), r.Permission.Reason)
+	why := fmt.Sprintf("the agent tried %s, and no agent may: %s", cutWords(what, 400), policy.Decision{Reason: r.Permission.Reason}.Why())
 	return []journal.Entry{s.entry(journal.TypeEscalate, journal.Escalation{Why: why, To: "person", Kind: "class 5", CallID: r.CallID, Class: r.Class, Rule: r.Permission.Rule})}
 }
 

@@ -253,6 +253,14 @@ func sentence(reason string, class effect.Class) string {
 	return fmt.Sprintf("%s (class %d, %s).", reason, int(class), class)
 }
 
+// Why is the reason of a decision for a person: without what it advises the model to do.
+func (d Decision) Why() string {
+	for c := effect.ClassReversible; c <= effect.ClassConfiguration; c++ {
+		d.Reason = strings.TrimSuffix(d.Reason, " "+advice(c))
+	}
+	return d.Reason
+}
+
 // advice says what a model can do instead.
 func advice(class effect.Class) string {
 	switch class {

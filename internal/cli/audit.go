@@ -313,11 +313,11 @@ func (d decided) lines(s render.Screen) []string {
 	}
 	lines := []string{when + word + fmt.Sprintf("  %d  ", d.Class) + render.Line(d.Tool+": "+d.Summary), s.Dim("       by " + render.Line(by+", "+d.Rule) + ": " + render.Line(d.Reason))}
 	if d.Answer != nil {
-		text := "       asked, and answered " + d.Answer.Choice
+		text := "asked, and answered " + d.Answer.Choice
 		if d.Answer.Reason != "" {
 			text += ": " + d.Answer.Reason
 		}
-		lines = append(lines, s.Dim(render.Line(text)))
+		lines = append(lines, s.Dim("       "+render.Line(text)))
 	}
 	if len(d.Remembered) > 0 {
 		lines = append(lines, s.Dim("       remembered: "+render.Line(strings.Join(d.Remembered, " "))))
