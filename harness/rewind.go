@@ -122,7 +122,7 @@ func (r *Rewind) Look(ctx context.Context, b Back) (Loss, error) {
 				return loss, err
 			}
 			last = c.Tree
-			if e.Seq > b.To.Seq {
+			if e.Seq > b.To.Seq && c.ID != b.To.ID {
 				for _, p := range c.User {
 					user[p] = true
 				}

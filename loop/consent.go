@@ -3,6 +3,7 @@ package loop
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +26,9 @@ const (
 	// AnswerExplain asks for an explanation, after which the question comes again with it.
 	AnswerExplain = "?"
 )
+
+// ErrNobody is what an asker returns where nobody can answer any more: the run waits, and its question stays open.
+var ErrNobody = errors.New("nobody is there to answer")
 
 // maxRules is how many rules one "always" saves, at most.
 const maxRules = 5
@@ -315,7 +319,7 @@ func (s *session) answerTo(ctx context.Context, q journal.Question) (journal.Ans
 			return a, nil, ctx.Err()
 		case asking.Err() != nil && q.OnTimeout == "default" && q.Default != "":
 			a = journal.Answer{Choice: q.Default, By: "timeout", Reason: "nobody answered in time"}
-		case asking.Err() != nil:
+		case asking.Err() != nil || errors.Is(err, ErrNobody):
 			return a, s.waiting(q), nil
 		case err != nil:
 			return a, nil, fmt.Errorf("ask a person: %w", err)

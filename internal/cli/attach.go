@@ -45,7 +45,7 @@ func (a *app) attach(ctx context.Context, runID, dir string) error {
 	var asking sync.WaitGroup
 	defer asking.Wait()
 	answerable := render.IsTerminal(a.in) && render.IsTerminal(a.out)
-	term := &terminal{live: live, in: a.in}
+	term := &terminal{live, newKeyboard(a.in)}
 	open := map[string]context.CancelFunc{}
 	var mu sync.Mutex
 	ask := func(q journal.Question) {

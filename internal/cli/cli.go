@@ -168,7 +168,7 @@ a sandbox and recorded in a journal. "Finished" means proved by belay, never cla
 	}
 	f, plain := a.sessionFlags(root)
 	root.RunE = func(cmd *cobra.Command, args []string) error {
-		if !*plain && len(args) == 0 && !(render.IsTerminal(a.in) && render.IsTerminal(a.out)) {
+		if cmd.Flags().NFlag() == 0 && len(args) == 0 && !(render.IsTerminal(a.in) && render.IsTerminal(a.out)) {
 			return cmd.Help()
 		}
 		return a.converse(cmd.Context(), f, cmd.Flags().Changed, *plain, strings.Join(args, " "), "")

@@ -99,7 +99,7 @@ func ended(result harness.Result, err error) error {
 func (a *app) lively(ctx context.Context, cfg harness.Config, start starter) (harness.Result, error) {
 	return a.livelyWith(ctx, cfg, start, func(live *render.Live, cfg *harness.Config) {
 		if render.IsTerminal(a.in) && render.IsTerminal(a.out) && !cfg.PauseToAsk {
-			cfg.Ask, cfg.Remember = (&terminal{live: live, in: a.in}).ask, a.remember
+			cfg.Ask, cfg.Remember = (&terminal{live, newKeyboard(a.in)}).ask, a.remember
 		}
 	})
 }

@@ -111,7 +111,11 @@ func (a *app) rewind(ctx context.Context, name string, f rewindFlags) (err error
 	if out.Done, out.Rewind = true, &w; f.json {
 		return a.json(out)
 	}
-	return a.lines(a.screen().Good("went back") + fmt.Sprintf("  to %s, %d files; ", b.To.ID, len(w.Restored)) + a.screen().Dim("to take it back: ") + self() + " rewind " + runID + " --undo")
+	undo := "--undo"
+	if b.Undo != "" {
+		undo = "--to " + loss.Before.ID
+	}
+	return a.lines(a.screen().Good("went back") + fmt.Sprintf("  to %s, %d files; ", b.To.ID, len(w.Restored)) + a.screen().Dim("to take it back: ") + self() + " rewind " + runID + " " + undo)
 }
 
 // agreed asks a person. Where nobody can be asked it wants --yes.
@@ -156,6 +160,9 @@ func goal(r *harness.Rewind, f rewindFlags) (harness.Back, error) {
 			}
 		}
 	case err == nil && strings.HasPrefix(f.to, "@"):
+		if last := r.Events[len(r.Events)-1].Seq; n < 1 || n > last {
+			return b, usagef("the run has no event %d: its last is %d", n, last)
+		}
 		limit = n
 	case err == nil:
 		for _, e := range r.Events {

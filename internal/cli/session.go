@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"bufio"
 	"bytes"
 	"cmp"
 	"context"
@@ -21,6 +20,7 @@ import (
 
 	"belay/harness"
 	"belay/internal/render"
+	"belay/internal/sandbox"
 	"belay/internal/tui"
 	"belay/journal"
 	"belay/loop"
@@ -80,7 +80,7 @@ func (a *app) converse(ctx context.Context, f *runFlags, given func(string) bool
 		names = append(names, string(m))
 	}
 	return tui.Run(ctx, tui.Config{
-		Workspace: cfg.Workspace, Model: cfg.Model, Mode: string(cfg.Mode), Bounds: cfg.Bounds, Prompt: prompt,
+		Workspace: cfg.Workspace, Model: cfg.Model, Mode: string(cfg.Mode), Sandbox: t.sandbox, Bounds: cfg.Bounds, Prompt: prompt,
 		Events: t.events, Work: t.work, Command: t.command, Commands: sessionCommands, Files: t.files, Shell: t.shell, Remember: t.note,
 		SetMode: t.setMode, Modes: names,
 		In: a.in, Out: a.out, Environ: os.Environ(), Editor: cmp.Or(os.Getenv("VISUAL"), os.Getenv("EDITOR")), Color: screen.Color,
@@ -100,10 +100,19 @@ var sessionCommands = []tui.Command{
 	{Name: "permissions", Help: "the rules, and where each comes from"},
 	{Name: "proof", Help: "what proves that it is finished"},
 	{Name: "resume", Help: "go on with another run: /resume RUN"},
-	{Name: "rewind", Help: "take files and conversation back: /rewind [--to TURN]"},
+	{Name: "rewind", Help: "take files and conversation back: /rewind [--to TURN], shown first, done with --yes"},
 	{Name: "runs", Help: "the runs of this folder"},
 	{Name: "trace", Help: "the whole story of the run"},
 	{Name: "verify", Help: "run the verifiers now"},
+}
+
+// sandbox is what commands will get, before a run says what they got.
+func (t *talk) sandbox(ctx context.Context) string {
+	if t.cfg.Sandbox == "off" {
+		return "off"
+	}
+	level := sandbox.Probe(ctx)
+	return level.Name()
 }
 
 func (t *talk) events() iter.Seq2[journal.Event, error] {
@@ -234,7 +243,14 @@ func (t *talk) command(ctx context.Context, line string) (string, error) {
 		}
 		return needRun("fork", runID)
 	case "rewind":
-		return needRun("rewind", runID, "--yes")
+		if slices.Contains(args, "--yes") {
+			return needRun("rewind", runID)
+		}
+		text, err := needRun("rewind", runID, "--dry-run")
+		if err == nil {
+			text += "nothing was done yet; to go back: /" + strings.Join(append(words, "--yes"), " ") + "\n"
+		}
+		return text, err
 	case "trace":
 		return needRun("show", runID)
 	case "memory":
@@ -314,7 +330,7 @@ func (t *talk) files(prefix string) []string {
 // plainly is the session in plain lines, with the same commands.
 func (t *talk) plainly(ctx context.Context, prompt string) error {
 	a := t.app
-	in := bufio.NewReader(a.in)
+	keys := newKeyboard(a.in)
 	if err := a.lines("belay in "+render.Line(t.cfg.Workspace)+", mode "+string(t.mode)+". Say what to do; /help lists what else can be typed, /quit leaves.", ""); err != nil {
 		return err
 	}
@@ -324,12 +340,14 @@ func (t *talk) plainly(ctx context.Context, prompt string) error {
 			if _, err := io.WriteString(a.out, "> "); err != nil {
 				return err
 			}
-			line, err := in.ReadString('\n')
-			if text = strings.TrimSpace(line); errors.Is(err, io.EOF) && text == "" {
+			line, err := keys.next(ctx)
+			if errors.Is(err, io.EOF) {
 				return a.lines("")
-			} else if err != nil && !errors.Is(err, io.EOF) {
+			}
+			if err != nil {
 				return err
 			}
+			text = strings.TrimSpace(line)
 		}
 		switch {
 		case text == "":
@@ -350,7 +368,7 @@ func (t *talk) plainly(ctx context.Context, prompt string) error {
 		case strings.HasPrefix(text, "#"):
 			t.tell("remembered", t.note(strings.TrimSpace(text[1:])))
 		default:
-			if err := t.sayPlainly(ctx, text, in); err != nil {
+			if err := t.sayPlainly(ctx, text, keys); err != nil {
 				fmt.Fprintln(a.err, "belay: "+render.Clean(err.Error()))
 			}
 		}
@@ -377,7 +395,7 @@ func (t *talk) tell(text string, err error) {
 }
 
 // sayPlainly shows the work on one message as belay run does.
-func (t *talk) sayPlainly(ctx context.Context, text string, in *bufio.Reader) error {
+func (t *talk) sayPlainly(ctx context.Context, text string, keys *keyboard) error {
 	cfg, runID := t.message(text)
 	start := t.app.run
 	if runID != "" {
@@ -386,11 +404,8 @@ func (t *talk) sayPlainly(ctx context.Context, text string, in *bufio.Reader) er
 		}
 	}
 	began := time.Now()
-	inner := *t.app
-	inner.in = in // what the terminal asks is read from the same lines
-	result, err := inner.livelyWith(ctx, cfg, start, func(live *render.Live, cfg *harness.Config) {
-		term := &terminal{live: live, lines: nil, in: in, one: true}
-		cfg.Ask = term.ask
+	result, err := t.app.livelyWith(ctx, cfg, start, func(live *render.Live, cfg *harness.Config) {
+		cfg.Ask = (&terminal{live, keys}).ask
 	})
 	t.mu.Lock()
 	defer t.mu.Unlock()

@@ -26,6 +26,8 @@ func TestReadAnswer(t *testing.T) {
 		{permission, "R", "run", "", true}, {permission, "always", "always", "", true},
 		{permission, "no, because it is late", "no", "it is late", true}, {permission, "n: late", "no", "late", true},
 		{permission, "", "", "", false}, {permission, "x", "", "", false}, {permission, "maybe", "", "", false},
+		{permission, "run the tests", "", "", false}, {permission, "always be careful", "", "", false}, {permission, "once more", "", "", false}, {permission, "yes please", "", "", false},
+		{permission, "once, it is mine", "once", "it is mine", true}, {permission, "run because it is mine", "run", "it is mine", true}, {permission, "no that is late", "no", "that is late", true},
 		{own, "the second one", "the second one", "", true}, {own, " ", "", "", false},
 		{defaulted, "", "b", "", true}, {defaulted, "a", "a", "", true}, {defaulted, "y", "", "", false},
 	} {
@@ -45,7 +47,7 @@ func TestStrayKeys(t *testing.T) {
 	var out strings.Builder
 	live := render.NewLive(&out, render.Screen{}, nil)
 	defer live.Close()
-	term := &terminal{live: live, in: in}
+	term := &terminal{live, newKeyboard(in)}
 	go func() {
 		_, _ = io.WriteString(typed, "always\n") // at once
 		time.Sleep(2 * guardTime)

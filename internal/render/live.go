@@ -125,6 +125,17 @@ func (l *Live) Hold(on bool) {
 	l.write(l.erase())
 }
 
+// Ask shows a question that does not stand there already, as one from before a resume, and what answers it.
+func (l *Live) Ask(q journal.Question, prompt string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.teller.ask != q.ID {
+		l.teller.ask = q.ID
+		l.print(Question(l.screen, q))
+	}
+	l.write(l.erase() + prompt)
+}
+
 // Prompt shows a text behind which a person types. It must be clean.
 func (l *Live) Prompt(text string) {
 	l.mu.Lock()

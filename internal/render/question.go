@@ -110,6 +110,7 @@ func (t *teller) question(q journal.Question) []string {
 		return explained(t.screen, q)
 	}
 	t.asks++
+	t.ask = q.ID
 	return t.block(Question(t.screen, q))
 }
 

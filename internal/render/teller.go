@@ -23,8 +23,9 @@ type teller struct {
 	turns   int
 	cost    message.Cost
 	usage   message.Usage
-	asks    int64 // questions to a person
-	asked   bool  // the task was told
+	asks    int64  // questions to a person
+	ask     string // the last question's id
+	asked   bool   // the task was told
 	end     *journal.SessionEnd
 	gap     bool // the next block wants an empty line before it
 	written bool

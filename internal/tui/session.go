@@ -110,7 +110,7 @@ type (
 )
 
 func newSession(ctx context.Context, cfg Config) *session {
-	s := &session{Config: cfg, ctx: ctx, send: func(tea.Msg) {}, inbox: &inbox{}, showPlan: true, level: cfg.Sandbox}
+	s := &session{Config: cfg, ctx: ctx, send: func(tea.Msg) {}, inbox: &inbox{}, showPlan: true}
 	s.seen = transcript{color: cfg.Color}
 	s.resize(80, 24)
 	return s
@@ -118,6 +118,9 @@ func newSession(ctx context.Context, cfg Config) *session {
 
 func (s *session) Init() tea.Cmd {
 	cmds := []tea.Cmd{s.tick()}
+	if s.Sandbox != nil {
+		cmds = append(cmds, func() tea.Msg { return levelMsg(s.Sandbox(s.ctx)) })
+	}
 	if s.Events != nil && s.Events() != nil {
 		cmds = append(cmds, s.load())
 	}
@@ -127,6 +130,9 @@ func (s *session) Init() tea.Cmd {
 	}
 	return tea.Batch(cmds...)
 }
+
+// levelMsg is what the sandbox would be, until a run says what it is.
+type levelMsg string
 
 // submitMsg says something as if it had been typed.
 type submitMsg string
@@ -231,6 +237,11 @@ func (s *session) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 		return s, s.paste(msg.Content)
 	case tea.KeyPressMsg:
 		return s, s.press(msg)
+	case levelMsg:
+		if s.level == "" {
+			s.level = string(msg)
+			return s, s.redraw()
+		}
 	case submitMsg:
 		return s, s.submit(string(msg))
 	case loadedMsg:

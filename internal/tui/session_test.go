@@ -53,9 +53,11 @@ var asked = journal.Question{ID: "q_c2", Kind: "permission", Tool: "Bash", Summa
 // screen starts a session of a size. Nothing it does reaches a terminal.
 func screen(t testing.TB, width, height int, cfg Config) *session {
 	t.Helper()
-	cfg.Workspace, cfg.Model, cfg.Mode, cfg.Sandbox = "/home/ada/shop", "rehearsal:fix", "edit", "full"
+	cfg.Workspace, cfg.Model, cfg.Mode = "/home/ada/shop", "rehearsal:fix", "edit"
+	cfg.Sandbox = func(context.Context) string { return "full" }
 	s := newSession(t.Context(), cfg)
 	s.Update(tea.WindowSizeMsg{Width: width, Height: height})
+	s.Update(levelMsg(s.Sandbox(s.ctx)))
 	return s
 }
 

@@ -18,8 +18,8 @@ type Config struct {
 	Workspace string
 	Model     string
 	Mode      string
-	Sandbox   string
-	Window    int64 // tokens of the model's context; 0 is unknown
+	Sandbox   func(context.Context) string // the level that commands will get
+	Window    int64                        // tokens of the model's context; 0 is unknown
 	Bounds    journal.Bounds
 	Prompt    string // what is said first; "" waits
 

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -120,7 +121,7 @@ func fit(line string, width int) string {
 func (s *session) welcome() []string {
 	p := s.screen()
 	return []string{"", "  " + p.Bold("belay") + p.Dim("  the model proposes, the harness disposes"), "",
-		p.Dim("  in    ") + render.Cut(s.Workspace, s.width-10), p.Dim("  model ") + orNone(s.Model), p.Dim("  mode  ") + s.Mode + p.Dim("  (Shift-Tab changes it)"), p.Dim("  box   ") + orNone(s.level), "",
+		p.Dim("  in    ") + render.Cut(s.Workspace, s.width-10), p.Dim("  model ") + orNone(s.Model), p.Dim("  mode  ") + s.Mode + p.Dim("  (Shift-Tab changes it)"), p.Dim("  box   ") + s.level, "",
 		p.Dim("  Say what to do. /help lists what else can be typed.")}
 }
 
@@ -227,7 +228,10 @@ func (s *session) status() string {
 	if s.note != "" {
 		return fit(p.Alarm(render.Line(s.note)), s.width)
 	}
-	parts := []string{s.Mode, orNone(s.level), orNone(s.Model)}
+	parts := []string{s.Mode, orNone(s.Model)}
+	if s.level != "" {
+		parts = slices.Insert(parts, 1, s.level)
+	}
 	if s.Window > 0 && s.context > 0 {
 		parts = append(parts, fmt.Sprintf("context %d%% (%.0f%% cached)", s.context*100/s.Window, s.cached*100))
 	}
