@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -70,7 +71,6 @@ type outer struct {
 	runID  string
 	branch string
 	past   outerPast
-	began  time.Time
 	result OuterResult
 }
 
@@ -87,7 +87,7 @@ type outerPast struct {
 // RunOuter works through a list of features: a session with an empty context for each, proved by the harness, committed by it, or
 // taken back. It goes on where it stopped, however that came.
 func RunOuter(ctx context.Context, cfg Outer) (result OuterResult, err error) {
-	o := &outer{Outer: cfg, began: time.Now()}
+	o := &outer{Outer: cfg, result: OuterResult{Steps: []Step{}}}
 	if o.Say == nil {
 		o.Say = func(string) {}
 	}
@@ -134,7 +134,18 @@ func (o *outer) open(ctx context.Context) error {
 		o.runID = strings.TrimSpace(string(known))
 		dir := filepath.Join(journal.RunsDir(o.Home), o.runID)
 		if o.log, err = journal.Open(dir, nil); err == nil {
-			return o.recall()
+			if err := o.recall(); err != nil {
+				return err
+			}
+			if o.past.open == nil || o.branched(ctx) {
+				o.Say("going on with " + o.runID)
+				return nil
+			}
+			o.Say("the branch of the loop before, " + o.branch + ", is gone: a new loop begins")
+			if err := o.log.Close(); err != nil {
+				return err
+			}
+			err = fs.ErrNotExist
 		}
 		if errors.Is(err, journal.ErrBusy) {
 			return &UsageError{fmt.Errorf("another belay works through this list: %w", err)}
@@ -143,11 +154,11 @@ func (o *outer) open(ctx context.Context) error {
 			return err
 		}
 	}
-	if dirty, err := git(ctx, o.dir, "status", "--porcelain"); err != nil || dirty != "" {
-		if err != nil {
-			return err
-		}
-		return &UsageError{fmt.Errorf("the tree has changes that are not committed: commit or stash them, since what a failed session leaves is taken back\n%s", dirty)}
+	if err := o.clean(ctx); err != nil {
+		return err
+	}
+	if _, err := o.list(); err != nil && !(o.From && errors.Is(err, fs.ErrNotExist)) {
+		return &UsageError{err}
 	}
 	o.runID = journal.NewRunID()
 	o.past = outerPast{failed: map[string]int{}, branch: "belay/" + strings.TrimPrefix(o.runID, "r_")}
@@ -168,13 +179,22 @@ func (o *outer) open(ctx context.Context) error {
 	return o.checkout(ctx)
 }
 
+// clean refuses a tree with changes that are not committed.
+func (o *outer) clean(ctx context.Context) error {
+	dirty, err := git(ctx, o.dir, "status", "--porcelain")
+	if err == nil && dirty != "" {
+		err = &UsageError{fmt.Errorf("the tree has changes that are not committed: commit or stash them, since what a failed session leaves is taken back\n%s", dirty)}
+	}
+	return err
+}
+
 // checkout goes to the loop's branch, and makes it where it is not there.
 func (o *outer) checkout(ctx context.Context) error {
 	if now, err := git(ctx, o.dir, "symbolic-ref", "--short", "-q", "HEAD"); err == nil && now == o.branch {
 		return nil
 	}
-	if _, err := git(ctx, o.dir, "rev-parse", "--verify", "-q", "refs/heads/"+o.branch); err == nil {
-		_, err = git(ctx, o.dir, "checkout", "-q", o.branch)
+	if o.branched(ctx) {
+		_, err := git(ctx, o.dir, "checkout", "-q", o.branch)
 		return err
 	}
 	_, err := git(ctx, o.dir, "checkout", "-q", "-b", o.branch)
@@ -206,13 +226,23 @@ func (o *outer) recall() error {
 			o.past.count++
 			o.past.cost += p.Cost
 			o.past.spent += e.TS.Sub(started)
-			if p.Exit != int(loop.ExitProved) && p.Feature != "" {
+			if counts(loop.Exit(p.Exit)) && p.Feature != "" {
 				o.past.failed[p.Feature]++
 			}
 		}
 	}
-	o.Say("going on with " + o.runID)
 	return nil
+}
+
+// branched says whether the loop's branch is there.
+func (o *outer) branched(ctx context.Context) bool {
+	_, err := git(ctx, o.dir, "rev-parse", "--verify", "-q", "refs/heads/"+o.branch)
+	return err == nil
+}
+
+// counts says whether an end is a failed attempt at a feature, and not a broken environment or a kill.
+func counts(exit loop.Exit) bool {
+	return exit != loop.ExitProved && exit != loop.ExitEnvironment && exit != loop.ExitInterrupted
 }
 
 func (o *outer) list() (*features.List, error) {
@@ -227,6 +257,9 @@ func (o *outer) list() (*features.List, error) {
 func (o *outer) work(ctx context.Context) (loop.Exit, string, error) {
 	if err := o.settle(ctx); err != nil {
 		return loop.ExitFault, "", err
+	}
+	if err := o.clean(ctx); err != nil { // what a person has changed since is not a session's
+		return loop.ExitUsage, err.Error(), err
 	}
 	if err := o.checkout(ctx); err != nil {
 		return loop.ExitFault, "", err
@@ -314,14 +347,14 @@ func (o *outer) session(ctx context.Context, list *features.List, f features.Fea
 	cfg := o.Config
 	cfg.RunID = journal.NewRunID()
 	cfg.Task = o.task(ctx, f)
-	cfg.Protect = append(append([]string{}, cfg.Protect...), o.Features, progressName)
+	cfg.Protect = o.outOfReach()
 	if f.Verify != "" {
 		cfg.Verify = append([]string{f.Verify}, cfg.Verify...)
 	}
 	attempt := o.past.failed[f.ID] + 1
 	o.Say(fmt.Sprintf("%s: %s (attempt %d of %d, run %s)", f.ID, f.Title, attempt, o.Tries, cfg.RunID))
-	start := journal.AgentStart{Run: cfg.RunID, Task: f.Title, Feature: f.ID, Attempt: attempt, Bounds: withDefaults(cfg.Bounds)}
-	if _, err := o.log.Append(journal.Entry{Type: journal.TypeAgentStart, Payload: start}); err != nil {
+	start := journal.AgentStart{Run: cfg.RunID, Task: f.Title, Feature: f.ID, Attempt: attempt, Bounds: withDefaults(cfg.Bounds), Head: headOf(o.dir)}
+	if err := o.start(start); err != nil {
 		return loop.ExitFault, "", err
 	}
 	began := time.Now()
@@ -344,30 +377,49 @@ func (o *outer) session(ctx context.Context, list *features.List, f features.Fea
 	return o.close(ctx, list, f, result)
 }
 
+// start records a session before there is one.
+func (o *outer) start(a journal.AgentStart) error {
+	_, err := o.log.Append(journal.Entry{Type: journal.TypeAgentStart, Payload: a})
+	o.past.open = &a
+	return err
+}
+
+// refs are the files that say where branches stand: only the harness moves them.
+var refs = []string{".git/HEAD", ".git/refs", ".git/packed-refs", ".git/worktrees"}
+
+// outOfReach is what no session changes.
+func (o *outer) outOfReach() []string {
+	return append(append(slices.Clone(o.Protect), o.Features, progressName), refs...)
+}
+
 // close commits what is proved and takes everything else back. The state of the feature is the harness's to change.
 func (o *outer) close(ctx context.Context, list *features.List, f features.Feature, r Result) (loop.Exit, string, error) {
 	end := journal.AgentEnd{Run: r.RunID, Feature: f.ID, Exit: int(r.Exit), Standing: string(r.Standing), Reason: r.Reason, Turns: r.Turns, Usage: r.Usage, Cost: r.Cost}
 	line := fmt.Sprintf("- %s: %s: ", f.ID, f.Title)
-	proved := r.Exit == loop.ExitProved
+	moved, err := o.backOnBranch(ctx)
+	if err != nil {
+		return loop.ExitEnvironment, err.Error(), err
+	}
 	status := features.Open
-	switch {
-	case proved:
+	if r.Exit == loop.ExitProved {
 		status = features.Done
 		line += "done, proved by run " + r.RunID
-	default:
-		if err := o.takeBack(ctx); err != nil {
+	} else {
+		kept, err := o.takeBack(ctx, r.RunID)
+		if err != nil {
 			return loop.ExitFault, "", err
 		}
 		end.Undone = true
-		if r.Exit != loop.ExitEnvironment {
+		if counts(r.Exit) {
 			o.past.failed[f.ID]++
 		}
-		line += fmt.Sprintf("attempt %d failed (exit %d: %s), taken back; run %s", o.past.failed[f.ID], r.Exit, oneLine(r.Reason), r.RunID)
+		line += fmt.Sprintf("attempt %d failed (exit %d: %s), taken back; run %s%s", o.past.failed[f.ID], r.Exit, oneLine(r.Reason), r.RunID, kept)
 		if o.past.failed[f.ID] >= o.Tries {
 			status = features.Aside
 			line += "; set aside"
 		}
 	}
+	line += moved
 	commit, err := o.keep(ctx, list, f, status, line, r.RunID)
 	if err != nil {
 		return loop.ExitFault, "", err
@@ -441,13 +493,117 @@ func (o *outer) commit(ctx context.Context, title, feature, runID string) (strin
 	return git(ctx, o.dir, "rev-parse", "HEAD")
 }
 
-// takeBack makes the tree what the last commit says. It was clean when the session began.
-func (o *outer) takeBack(ctx context.Context) error {
-	if _, err := git(ctx, o.dir, "reset", "-q", "--hard", "HEAD"); err != nil {
-		return err
+// backOnBranch goes back to where the session began, wherever it has left HEAD and the branch. In the sandbox it cannot move
+// them; so there it was a person, whose work is not touched.
+func (o *outer) backOnBranch(ctx context.Context) (note string, err error) {
+	at, _ := git(ctx, o.dir, "symbolic-ref", "--short", "-q", "HEAD") // "" is a detached one
+	tip, err := git(ctx, o.dir, "rev-parse", "refs/heads/"+o.branch)
+	if err != nil {
+		return "", err
 	}
-	_, err := git(ctx, o.dir, "clean", "-q", "-f", "-d")
-	return err
+	base := o.past.open.Head
+	info, statErr := os.Lstat(filepath.Join(o.dir, ".git"))
+	held := o.Sandbox != "off" && statErr == nil && info.IsDir()
+	switch {
+	case at == o.branch && (held || base == "" || tip == base):
+		return "", nil
+	case held:
+		return "", fmt.Errorf("somebody has left the branch %s while a session worked, so nothing was committed or taken back: go back to it (git checkout %s), then the same command goes on", o.branch, o.branch)
+	}
+	if base != "" && tip != base {
+		note = "; the session moved " + o.branch + " to " + tip + ", which was taken back"
+		if _, err := git(ctx, o.dir, "update-ref", "refs/heads/"+o.branch, base); err != nil {
+			return "", err
+		}
+	}
+	if at != o.branch {
+		note += "; the session left the branch"
+	}
+	if _, err := git(ctx, o.dir, "symbolic-ref", "HEAD", "refs/heads/"+o.branch); err != nil {
+		return "", err
+	}
+	_, err = git(ctx, o.dir, "reset", "-q")
+	return note, err
+}
+
+// takeBack makes the tree what the last commit says, but for what somebody else has changed meanwhile. It was clean when the
+// session began.
+func (o *outer) takeBack(ctx context.Context, runID string) (note string, err error) {
+	others, both, kept, err := o.others(ctx, runID)
+	if err != nil {
+		return "", err
+	}
+	if _, err := git(ctx, o.dir, "reset", "-q"); err != nil {
+		return "", err
+	}
+	restore, clean := []string{"checkout", "-q", "--", "."}, []string{"clean", "-q", "-ff", "-d"}
+	for _, path := range others {
+		restore, clean = append(restore, ":(exclude,literal)"+path), append(clean, "-e", "/"+ignoreEscapes.Replace(path))
+	}
+	if _, err := git(ctx, o.dir, restore...); err != nil {
+		return "", err
+	}
+	if _, err := git(ctx, o.dir, clean...); err != nil {
+		return "", err
+	}
+	if len(others) > 0 {
+		note = "; kept what somebody else changed meanwhile: " + strings.Join(others, ", ")
+	}
+	if len(both) > 0 {
+		note += fmt.Sprintf("; taken back too, since the session had changed it as well: %s (as it was: belay checkpoint restore %s)", strings.Join(both, ", "), kept)
+	}
+	return note, nil
+}
+
+// ignoreEscapes writes a path as a pattern of git's ignore files.
+var ignoreEscapes = strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`, " ", `\ `)
+
+// others lists what of the workspace somebody other than a run changed while it worked: what only they changed, and what both did,
+// as they are in a checkpoint.
+func (o *outer) others(ctx context.Context, runID string) (only, both []string, kept string, err error) {
+	if _, err := os.Stat(filepath.Join(journal.RunsDir(o.Home), runID)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, "", nil
+	}
+	r, err := OpenRewind(ctx, o.Home, runID, o.EnvFiles)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	begin, mine := "", map[string]bool{}
+	for _, e := range r.Events {
+		var c journal.Checkpoint
+		if e.Type != journal.TypeCheckpoint {
+			continue
+		}
+		if err := e.Decode(&c); err != nil {
+			return nil, nil, "", err
+		}
+		if begin == "" {
+			begin = c.ID
+		}
+		for _, path := range c.Agent {
+			mine[path] = true
+		}
+	}
+	if begin == "" { // it could change nothing
+		return nil, nil, "", nil
+	}
+	to, err := r.Store.Get(begin)
+	if err != nil {
+		return nil, nil, "", err
+	}
+	loss, err := r.Look(ctx, Back{To: to, Files: true})
+	if err != nil {
+		return nil, nil, "", err
+	}
+	for _, path := range loss.User {
+		if mine[path] || strings.ContainsAny(path, "\r\n") {
+			both = append(both, path)
+		} else {
+			only = append(only, path)
+		}
+	}
+	return only, both, loss.Before.ID, nil
 }
 
 // settle ends a session that was going on when the loop was killed: it is gone on with, since its journal knows how.
@@ -478,21 +634,27 @@ func (o *outer) settle(ctx context.Context) error {
 		}
 		end := journal.AgentEnd{Run: open.Run, Feature: open.Feature, Exit: int(exit), Reason: "settled after a crash"}
 		o.past.open, o.past.count = nil, o.past.count+1
-		if exit != loop.ExitProved {
+		if counts(exit) {
 			o.past.failed[open.Feature]++
 		}
+		_, err := o.log.Append(journal.Entry{Type: journal.TypeAgentEnd, Payload: end})
+		return err
+	}
+	if _, err := os.Stat(filepath.Join(journal.RunsDir(o.Home), open.Run)); errors.Is(err, fs.ErrNotExist) {
+		end := journal.AgentEnd{Run: open.Run, Feature: open.Feature, Exit: int(loop.ExitInterrupted), Reason: "killed before it began"}
+		o.past.open = nil
 		_, err := o.log.Append(journal.Entry{Type: journal.TypeAgentEnd, Payload: end})
 		return err
 	}
 	o.Say("going on with the session of " + cmp.Or(open.Feature, "the initialiser") + ", run " + open.Run)
 	cfg := o.Config
 	cfg.Task = ""
-	cfg.Protect = append(append([]string{}, cfg.Protect...), o.Features, progressName)
+	cfg.Protect = o.outOfReach()
 	result, err := Resume(ctx, open.Run, cfg)
 	var usage *UsageError
 	switch {
 	case errors.As(err, &usage):
-		// It had ended, or it never began: what it left counts as a failed attempt unless its journal says that it was proved.
+		// It had ended: what it left counts as a failed attempt unless its journal says that it was proved.
 		result, err = o.ended(open.Run)
 		if err != nil {
 			return err
@@ -514,12 +676,8 @@ func (o *outer) settle(ctx context.Context) error {
 // ended reads how a session ended from its journal.
 func (o *outer) ended(runID string) (Result, error) {
 	r := Result{RunID: runID}
-	r.Exit, r.Reason = loop.ExitFailed, "it never began"
-	dir := filepath.Join(journal.RunsDir(o.Home), runID)
-	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
-		return r, nil
-	}
-	for e, err := range journal.Read(dir) {
+	r.Exit, r.Reason = loop.ExitFailed, "it cannot go on"
+	for e, err := range journal.Read(filepath.Join(journal.RunsDir(o.Home), runID)) {
 		if err != nil {
 			return r, err
 		}
@@ -565,9 +723,10 @@ func (o *outer) initialise(ctx context.Context) (loop.Exit, string, error) {
 	cfg := o.Config
 	cfg.RunID = journal.NewRunID()
 	cfg.Task = fmt.Sprintf(initialTask, o.Task, o.Features, o.Features)
+	cfg.Protect = append(slices.Clone(cfg.Protect), refs...)
 	cfg.Verify = []string{"test -s '" + strings.ReplaceAll(o.Features, "'", `'\''`) + "'"}
 	o.Say("making " + o.Features + " from the task, run " + cfg.RunID)
-	if _, err := o.log.Append(journal.Entry{Type: journal.TypeAgentStart, Payload: journal.AgentStart{Run: cfg.RunID, Task: "make " + o.Features, Bounds: withDefaults(cfg.Bounds)}}); err != nil {
+	if err := o.start(journal.AgentStart{Run: cfg.RunID, Task: "make " + o.Features, Bounds: withDefaults(cfg.Bounds), Head: headOf(o.dir)}); err != nil {
 		return loop.ExitFault, "", err
 	}
 	result, err := Run(ctx, cfg)
@@ -593,6 +752,9 @@ Write nothing else but, where the bootstrap needs one, a script for it. Then cal
 func (o *outer) closeInitial(ctx context.Context, r Result) (loop.Exit, string, error) {
 	end := journal.AgentEnd{Run: r.RunID, Exit: int(r.Exit), Standing: string(r.Standing), Reason: r.Reason, Turns: r.Turns, Usage: r.Usage, Cost: r.Cost}
 	exit, reason := r.Exit, r.Reason
+	if _, err := o.backOnBranch(ctx); err != nil {
+		return loop.ExitEnvironment, err.Error(), err
+	}
 	list, err := o.list()
 	switch {
 	case exit != loop.ExitProved:
@@ -606,7 +768,7 @@ func (o *outer) closeInitial(ctx context.Context, r Result) (loop.Exit, string, 
 		}
 	}
 	if exit != loop.ExitProved {
-		if err := o.takeBack(ctx); err != nil {
+		if _, err := o.takeBack(ctx, r.RunID); err != nil {
 			return loop.ExitFault, "", err
 		}
 		end.Undone = true

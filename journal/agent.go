@@ -14,6 +14,7 @@ type AgentStart struct {
 	Feature string `json:"feature,omitempty"` // of an outer loop
 	Attempt int    `json:"attempt,omitempty"` // from 1
 	Bounds  Bounds `json:"bounds"`            // its share
+	Head    string `json:"head,omitempty"`    // the commit that it begins on
 }
 
 // AgentEnd is what became of it.

@@ -26,9 +26,10 @@ func (a *app) loopCommand() *cobra.Command {
 		Long: `Work through a list of features (features.json or .yaml: id, title, verify, priority, status, notes), one after the other: the lowest priority
 number first. Each session begins with an empty context, the progress so far and the last commits, works on one feature within its own bounds, and
 is proved by the feature's verify command. What is proved is committed on a branch of the loop, with the run in a trailer; everything else is taken
-back. A feature that fails twice is set aside and reported. The list's bootstrap command must pass before each session.
+back, but for files that somebody else changed meanwhile. A feature that fails twice is set aside and reported. The list's bootstrap command
+must pass before each session.
 
-State, progress.md and commits are the harness's: no session changes them. The same command goes on after a bound, Ctrl-C or a crash.
+State, progress.md, commits and branches are the harness's: no session changes them. The same command goes on after a bound, Ctrl-C or a crash.
 
 --from makes the list first, from one big task.
 

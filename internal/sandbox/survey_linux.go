@@ -91,6 +91,11 @@ func (s *Sandbox) visit(prev *folder, rel string, top bool, out *found) *folder 
 					out.protected = append(out.protected, p)
 				}
 			}
+			for _, p := range s.rules.top {
+				if p = filepath.FromSlash(p); strings.HasPrefix(p, path+string(filepath.Separator)) && !slices.Contains(out.protected, p) && exists(filepath.Join(s.workspace, p)) {
+					out.protected = append(out.protected, p)
+				}
+			}
 			if m.mode.IsRegular() {
 				out.protected = append(out.protected, path)
 			}
