@@ -53,7 +53,7 @@ var layers = map[string][]string{
 		"internal/projection", "internal/sandbox", "internal/snapshot", "internal/verifier"},
 	"tools":     {"internal/unified", "internal/yaml", "message", "effect", "journal", "tool", "internal/shell"},
 	"cmd/belay": {".", "internal/cli"},
-	"bench":     {"checkpoint", "internal/snapshot", ".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
+	"bench":     {"checkpoint", "eval", "internal/snapshot", ".", "journal", "loop", "harness", "model/openai", "model/rehearsal", "model/rehearsal/serve"},
 
 	"examples/embed": {".", "effect", "harness", "policy", "tool", "verify"},
 	// readers: leaves that any package may build on, so that a format or a danger is understood once

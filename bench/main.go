@@ -68,7 +68,11 @@ func drive() error {
 	profile := flag.String("profile", "", "write a CPU profile of belay's longest run to this `file`")
 	binary := flag.String("belay", "", "the belay program, for `belay version` (default: built now)")
 	tree := flag.Int("checkpoints", 0, "compare checkpoints of a tree of `N` files with git status instead")
+	trials := flag.Int("trials", 0, "compare `N` trials of an eval with the agent's command alone instead")
 	flag.Parse()
+	if *trials > 0 {
+		return evals(*trials, *binary)
+	}
 	if *tree > 0 {
 		return checkpoints(*tree)
 	}

@@ -88,6 +88,7 @@ func TestGraders(t *testing.T) {
 		{"a file that is left", `{type: code, run: "sh x", verdict: "test -e $BELAY_WORKSPACE/made && ! test -e made && ! test -e ../workspace"}`, write("x", "touch made"), Pass, ""},
 		{"reward of a verdict", `{` + file + `, run: "sh x", verdict: "echo 1 > $BELAY_REWARD_DIR/reward.txt"}`, write("x", "test -z \"$BELAY_REWARD_DIR\""), Pass, ""},
 		{"reward from below", `{` + file + `, run: "sh x", verdict: "true"}`, write("x", "for d in . .. ../reward-*; do echo 1 > $d/reward.txt; done"), GraderFault, "no reward"},
+		{"a missing tool", `{type: code, run: "no-such-program", verdict: "grep -q right $BELAY_OUTPUT"}`, write("x", ""), Fail, "exit 127"},
 		{"a broken verdict", `{type: code, run: "true", verdict: "no-such-program"}`, write("x", ""), GraderFault, "could not be run"},
 		{"forbidden", `{type: transcript, forbid: [{path_written: "tests/**"}]}`, write("tests/a.txt", "b"), Fail, "tests/a.txt was written"},
 		{"not forbidden", `{type: transcript, forbid: [{path_written: "tests/**"}]}`, write("other/a.txt", "b"), Pass, ""},

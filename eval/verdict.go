@@ -43,6 +43,9 @@ func (g grading) observed(ctx context.Context, grader Grader, c Command, work st
 	}
 	one, err := g.decide(ctx, grader, Command{Root: root, Dir: dir, Line: grader.Verdict, Timeout: c.Timeout,
 		Env: []string{"BELAY_WORKSPACE=" + left, "BELAY_OUTPUT=" + output, "BELAY_EXIT=" + strconv.Itoa(code)}}, newRewards(root))
+	if code != 0 && one.Status != Passed { // a program that is missing, most of all
+		one.Summary += fmt.Sprintf("; what was judged ended with exit %d: %s", code, cut(lastLine(seen.Output), 160))
+	}
 	one.Output = tail(seen.Output, 2<<10) + one.Output
 	return one, err
 }

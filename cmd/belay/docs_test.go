@@ -59,7 +59,7 @@ func TestDocs(t *testing.T) {
 				}
 				run := exec.Command("sh", "-c", c.line)
 				run.Env, run.Dir = env, workspace
-				if strings.Contains(c.line, "./cmd/belay") {
+				if strings.Contains(c.line, "./cmd/belay") || strings.Contains(c.line, "suites/") {
 					run.Dir = root
 				}
 				out, err := run.CombinedOutput()
