@@ -67,7 +67,8 @@ var layers = map[string][]string{
 	"internal/memory":         {"tool", "internal/smallfile"},
 	"internal/projection":     {"journal", "message", "model"},
 	"internal/shell":          {"effect", "tool"},
-	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper"},
+	"internal/sandbox":        {"effect", "tool", "internal/sandbox/helper", "internal/sandbox/egress"},
+	"internal/sandbox/egress": {},
 	"internal/sandbox/helper": {},
 	"internal/snapshot":       {"checkpoint", "internal/failpoint"},
 	"internal/verifier":       {"effect", "tool", "verify", "internal/smallfile"},
@@ -117,6 +118,7 @@ var owners = map[string]string{
 	"github.com/bmatcuk/doublestar/v4":  "tools",
 	"github.com/BurntSushi/toml":        "eval/convert",
 	"github.com/elastic/go-seccomp-bpf": "internal/sandbox",
+	"golang.org/x/net/idna":             "internal/sandbox/egress",
 }
 
 // shared libraries may be imported anywhere.

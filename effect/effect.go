@@ -12,6 +12,7 @@ const (
 	Delete    Kind = "delete"
 	Exec      Kind = "exec"      // starts a program whose own effects are known and listed beside it
 	Connect   Kind = "connect"   // sends to another machine
+	Fetch     Kind = "fetch"     // gets from another machine, and sends what asking takes
 	Configure Kind = "configure" // changes policy, hooks, verifiers, secrets or the harness
 	Opaque    Kind = "opaque"    // could do anything that the sandbox leaves possible
 )

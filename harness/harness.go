@@ -58,6 +58,7 @@ type Config struct {
 	Version  string                // of the program, for the journal
 	Sandbox  string                // one of Sandboxes: on, full, best-effort, off; "" is on
 	Local    []uint16              // ports of services on this machine that commands can reach
+	Domains  []string              // hosts that commands can reach, besides those of the rules
 
 	ContextPolicy []byte // JSON: when a context is made smaller; nil is the preset for the model's window
 	Fresh         bool   // let a resumed run begin an empty context, from map, state and handoff alone
@@ -205,6 +206,7 @@ type agent struct {
 	base     *base // what the workspace was; nil without a run
 	results  *results
 	loop     loop.Config
+	network  network
 	trifecta *journal.Trifecta
 	store    *snapshot.Store // nil where the run changes no files
 	unlock   func() error    // of the workspace
@@ -237,7 +239,8 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 			return nil, &UsageError{err}
 		}
 	}
-	if a.secrets, err = openSecrets(a.home, runID, cfg.KeyFiles); err != nil {
+	rules = allowDomains(rules, cfg.Domains)
+	if a.secrets, err = openSecrets(a.home, runID, cfg.KeyFiles, injected(rules, os.Getenv)...); err != nil {
 		return nil, err
 	}
 	client, spec, err := chooseModel(ctx, cfg)
@@ -332,9 +335,10 @@ func build(ctx context.Context, cfg Config, runID string) (*agent, error) {
 		Ask:  a.asker(cfg, runID),
 		Left: a.left(runID), Notify: a.notify(cfg, runID), Auto: auto(a.mode, rules),
 		Client: client, Light: roles.light, Judging: roles.judge, Fallback: roles.fallback, Tools: registry, Place: a.place, Verifiers: verifiers, Tree: look(tree, decides),
-		Judge:    judge(cfg.Judge, situation),
-		Env:      func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
-		Evidence: a.base.evidence(), Refusals: cfg.Refusals, RewindAfter: cfg.RewindAfter,
+		Judge:       judge(cfg.Judge, situation),
+		Env:         func(g effect.Grant) tool.Env { return a.secrets.Env(box.Env(g, a.place.Dir), len(g.Network) > 0) },
+		Connections: a.network.take,
+		Evidence:    a.base.evidence(), Refusals: cfg.Refusals, RewindAfter: cfg.RewindAfter,
 		Bounds: withDefaults(cfg.Bounds), Context: contextPolicy, Nested: nested(a.place.Workspace), Observe: cfg.Observe, Delta: cfg.Delta, Progress: cfg.Progress,
 	}
 	return a, nil

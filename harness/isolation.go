@@ -2,6 +2,7 @@ package harness
 
 import (
 	"fmt"
+	"os"
 	"slices"
 
 	"belay/internal/sandbox"
@@ -18,8 +19,15 @@ func (a *agent) isolate(cfg Config, rules *policy.Rules) (*sandbox.Sandbox, erro
 	if cfg.Sandbox != "" && !slices.Contains(Sandboxes, cfg.Sandbox) {
 		return nil, &UsageError{fmt.Errorf("there is no sandbox %q: it is on, full, best-effort or off", cfg.Sandbox)}
 	}
+	reach, err := a.reach(rules, os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Sandbox == "off" && len(cfg.Domains) > 0 {
+		return nil, &UsageError{errOffNetwork}
+	}
 	box, err := sandbox.New(sandbox.Config{Workspace: a.place.Workspace, Home: a.home, Protect: append(slices.Clone(cfg.Protect), protected(rules)...),
-		Progress: cfg.Progress, Local: cfg.Local, Off: cfg.Sandbox == "off"})
+		Progress: cfg.Progress, Local: cfg.Local, Network: reach, Off: cfg.Sandbox == "off"})
 	if err != nil {
 		return nil, fmt.Errorf("prepare the sandbox: %w", err)
 	}

@@ -11,8 +11,7 @@ import (
 
 // openSecrets makes what hides the secrets of a run. It knows every key that belay could send, whichever model is
 // asked, and the secrets of its own environment.
-func openSecrets(home, runID string, files map[string]string) (*redact.Redactor, error) {
-	var known []string
+func openSecrets(home, runID string, files map[string]string, known ...string) (*redact.Redactor, error) {
 	for _, provider := range []string{"anthropic", "openai"} {
 		if key, err := keys.Find(provider, keys.Config{Files: files}); err == nil { // where it cannot be read, it is not sent either
 			known = append(known, key.Reveal())

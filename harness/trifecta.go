@@ -30,6 +30,7 @@ func review(specs []tool.Spec, s policy.Situation, isolated, local bool) *journa
 			hosts = append(hosts, r.Text)
 		}
 	}
+	fetches := slices.Clone(hosts)
 	for _, spec := range specs {
 		switch spec.Name {
 		case "Read", "Grep", "Bash":
@@ -39,7 +40,16 @@ func review(specs []tool.Spec, s policy.Situation, isolated, local bool) *journa
 			t.Private = append(t.Private, spec.Name)
 		case "WebFetch":
 			t.Untrusted = append(t.Untrusted, spec.Name)
-			t.Sends = append(t.Sends, "WebFetch: class 4, which always asks")
+			if s.Rules != nil {
+				for _, r := range s.Rules.Allow {
+					if domain, ok := strings.CutPrefix(r.Spec, "domain:"); ok && r.Tool == "WebFetch" {
+						fetches = append(fetches, domain)
+					}
+				}
+			}
+			if len(fetches) > 0 {
+				t.Sends = append(t.Sends, "WebFetch: what it asks the allowed hosts for: "+strings.Join(fetches, ", "))
+			}
 		}
 		if strings.HasPrefix(spec.Name, "mcp__") {
 			t.Private, t.Untrusted = append(t.Private, spec.Name), append(t.Untrusted, spec.Name)

@@ -31,6 +31,7 @@ var payloads = map[Type]any{
 	TypeCircumvention: Circumvention{},
 	TypeQuestion:      Question{}, TypeAnswer: Answer{}, TypePermission: Permitted{},
 	TypeJudge: Judgement{}, TypeEscalate: Escalation{}, TypeMisjudged: Misjudged{},
+	TypeConnection: Connection{},
 	TypeCheckpoint: Checkpoint{}, TypeRewind: Rewind{}, TypeExternal: External{}, TypeCompensated: Compensated{},
 }
 
@@ -147,6 +148,7 @@ func TestMakeFixtures(t *testing.T) {
 	for name, text := range map[string][]byte{"every-type": seal("r_everytype", everyType()), "blobs": seal("r_blobs", long), "future": future(),
 		"checkpoints": seal("r_checkpoints", filled(TypeWriterOpen, TypeCheckpoint, TypeRewind, TypeExternal, TypeCompensated)),
 		"people":      seal("r_people", filled(TypeWriterOpen, TypePlan, TypeReplan, TypeRecap, TypeErase, TypeCompaction, TypeHook, TypeQuestion, TypeAnswer, TypePermission, TypeAgentStart, TypeAgentEnd, TypeCircumvention)),
+		"network":     seal("r_network", filled(TypeWriterOpen, TypeConnection)),
 		"judge":       seal("r_judge", filled(TypeWriterOpen, TypeSessionStart, TypeQuestion, TypeAnswer, TypePermission, TypeJudge, TypeEscalate, TypeMisjudged))} {
 		path := filepath.Join(fixtureDir, name+".jsonl")
 		if _, err := os.Stat(path); err == nil {
@@ -170,6 +172,7 @@ func TestFixtures(t *testing.T) {
 		"checkpoints.jsonl": "5 49d6d5159bcf42dc39cf9d584f16e5cd",
 		"people.jsonl":      "13 2e5eafbca5f59d3d21c612b963f045ae",
 		"judge.jsonl":       "8 62d52feb09634d6a3f71c5590a985700",
+		"network.jsonl":     "2 539365e8cc545333aaeeba5a5271fb80",
 		"future.jsonl":      "3 1ae97a1db8cda484f4314debbb36ec7c",
 	}
 	files, err := filepath.Glob(filepath.Join(fixtureDir, "*.jsonl"))

@@ -72,7 +72,7 @@ func named(planned effect.Set, denial string) bool {
 		case admits(e):
 			return true
 		case kind == "connect":
-			return e.Kind == effect.Connect
+			return e.Kind == effect.Connect || e.Kind == effect.Fetch
 		case e.Kind != effect.Write && e.Kind != effect.Delete:
 			return false
 		}

@@ -53,6 +53,9 @@ type Config struct {
 	Checkpoints Checkpoints     // keeps the files; nil keeps none
 	RewindAfter int             // failed verifications after which the files go back to the last green checkpoint; 0 is never
 
+	// Connections are those that commands asked for since it was last called; nil is nobody who knows.
+	Connections func() []journal.Connection
+
 	Hooks    func(context.Context, HookInput) HookOutcome     // people's commands at fixed moments
 	Hash     func(path string) string                         // of a file as it is now, "" where there is none
 	Handoff  func(handoff.Note) (file string, err error)      // keeps the note for the next reader, at every end

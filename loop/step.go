@@ -239,6 +239,7 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	}
 	running.Wait()
 	failpoint.Hit("step.after-run")
+	connections := s.connections(batch)
 	outcomes := make([]journal.Entry, len(batch))
 	for i, st := range batch {
 		if err := s.hookAfter(ctx, st, &results[i]); err != nil {
@@ -252,7 +253,7 @@ func (s *session) run(ctx context.Context, batch []step) error {
 	for i, st := range batch {
 		outcomes = append(outcomes, s.misjudged(st.request, results[i])...)
 	}
-	if err := s.record(outcomes...); err != nil {
+	if err := s.record(append(connections, outcomes...)...); err != nil {
 		return err
 	}
 	var touched []string

@@ -33,6 +33,10 @@ func Judge(a Action, s Situation) Decision {
 			continue // somebody has said what it is
 		}
 		d, breaker := s.judge(e)
+		if a.Tool == "WebFetch" && e.Kind == effect.Fetch {
+			consider(s.fetched(e, a, d))
+			continue
+		}
 		if d.Verdict == effect.Ask && !breaker && s.Rules != nil && d.Class < effect.ClassConfiguration {
 			if by := s.Rules.covers(e, a, s, line); by != "" {
 				d.Verdict, d.Rule, d.Reason = effect.Allow, "allow: "+by, sentence("a rule allows it", d.Class)
@@ -62,8 +66,7 @@ func Judge(a Action, s Situation) Decision {
 	if s.Rules != nil {
 		worst = s.ruled(a, worst)
 	}
-	worst.Grant = grant(worst.Class, worst.Verdict)
-	return worst
+	return s.granted(a, worst)
 }
 
 // recursive says that an action deletes folders of which nobody can know which.
@@ -137,7 +140,7 @@ func severity(v effect.Verdict) int {
 }
 
 // grant follows the class, so that a misjudged read fails instead of doing harm. A question is granted what its
-// action needs, for the case that a person says yes. No grant holds the network yet.
+// action needs, for the case that a person says yes.
 func grant(class effect.Class, v effect.Verdict) effect.Grant {
 	switch {
 	case v == effect.Deny:
@@ -298,6 +301,8 @@ func (s Situation) classify(e effect.Effect) finding {
 		return s.classifyWrite(e, named("it deletes"))
 	case effect.Exec:
 		return finding{class: effect.ClassRead, reason: named("it starts")}
+	case effect.Fetch:
+		return s.classifyFetch(e)
 	case effect.Connect:
 		reason := "it sends to another machine"
 		if e.Target != "" {

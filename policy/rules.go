@@ -30,6 +30,22 @@ type Rules struct {
 	Prose            Prose                           // what such a model is told
 	Protect          []Rule                          // paths that no tool writes
 	Network          []Rule                          // hosts that may be reached
+	Ports            []uint16                        // of theirs; none is the usual ones
+	Inject           []Injection                     // headers that are added to requests to them
+}
+
+// Injection adds a header, with a secret of belay's environment, to the requests to a host.
+type Injection struct {
+	Host    string
+	Header  string
+	Prefix  string // stands before the secret: "Bearer "
+	FromEnv string // the variable that holds it
+	From    string // FILE:LINE
+}
+
+// Host is a rule that lets a host be reached.
+func Host(name, from string) Rule {
+	return Rule{Tool: "WebFetch", Spec: "domain:" + name, Text: name, From: from}
 }
 
 // Rule is one rule, in the syntax that people know from other agents: Tool or Tool(specifier).
@@ -235,8 +251,8 @@ func segmentsMatch(pattern, segments []string) bool {
 	return true
 }
 
-// host matches WebFetch(domain:…) with a host.
-func hostMatches(pattern, host string) bool {
+// HostMatches matches the pattern of WebFetch(domain:…), or of a host that may be reached, with HOST or HOST:PORT.
+func HostMatches(pattern, host string) bool {
 	if name, _, ok := strings.Cut(host, ":"); ok {
 		host = name
 	}
@@ -271,7 +287,7 @@ func (r Rule) About(a Action, s Situation) bool {
 		})
 	case "WebFetch":
 		return a.Tool == "WebFetch" && slices.ContainsFunc(a.Effects, func(e effect.Effect) bool {
-			return e.Kind == effect.Connect && hostMatches(strings.TrimPrefix(r.Spec, "domain:"), e.Target)
+			return (e.Kind == effect.Connect || e.Kind == effect.Fetch) && HostMatches(strings.TrimPrefix(r.Spec, "domain:"), e.Target)
 		})
 	}
 	if !r.names(a.Tool) {
@@ -304,9 +320,10 @@ func (rs *Rules) covers(e effect.Effect, a Action, s Situation, line string) str
 				return r.Text
 			}
 		case a.Tool == "Bash":
+		case a.Tool == "WebFetch" && e.Kind == effect.Fetch && r.Spec == "": // it names no host
 		case r.Spec == "" && (r.names(a.Tool) || r.Tool == pathTools[a.Tool] && r.Tool != ""):
 			return r.Text
-		case r.Tool == "WebFetch" && a.Tool == "WebFetch" && e.Kind == effect.Connect && hostMatches(strings.TrimPrefix(r.Spec, "domain:"), e.Target):
+		case r.Tool == "WebFetch" && a.Tool == "WebFetch" && (e.Kind == effect.Connect || e.Kind == effect.Fetch) && HostMatches(strings.TrimPrefix(r.Spec, "domain:"), e.Target):
 			return r.Text
 		}
 	}

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -65,4 +66,20 @@ func (m *Mistake) Error() string {
 // Mistakef makes a Mistake with a code, a hint (what to do) and a message.
 func Mistakef(code Code, hint, format string, args ...any) *Mistake {
 	return &Mistake{Failure{Code: code, Message: fmt.Sprintf(format, args...), Hint: hint}}
+}
+
+// Fetcher is an Env that can also get pages, from hosts of its grant and no others.
+type Fetcher interface {
+	// Fetch gets a page and reads at most limit bytes of it. Redirects are followed where they lead to hosts of the grant. An
+	// error that wraps ErrDenied says what is not allowed, any other what did not work.
+	Fetch(ctx context.Context, url string, limit int64) (Page, error)
+}
+
+// Page is what was fetched.
+type Page struct {
+	URL    string // after redirects
+	Status int    // of HTTP
+	Type   string // Content-Type
+	Body   []byte
+	Cut    bool // the body was longer
 }

@@ -80,7 +80,7 @@ func replay(place tool.Place, p shell.Program) tool.Replay {
 	declared := tool.Pure
 	for _, e := range p.Effects {
 		switch {
-		case e.Kind == effect.Connect:
+		case e.Kind == effect.Connect, e.Kind == effect.Fetch:
 			return tool.External
 		case e.Kind == effect.Read, e.Kind == effect.Exec, declared == tool.OpaqueCall:
 		case e.Kind != effect.Write && e.Kind != effect.Delete, !known(place, e.Target):

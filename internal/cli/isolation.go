@@ -13,6 +13,7 @@ import (
 // registerIsolation adds the flags that say how much of a sandbox a run gets.
 func registerIsolation(flags *pflag.FlagSet, cfg *harness.Config) {
 	flags.StringVar(&cfg.Sandbox, "sandbox", "", "on (the default): refuse to run without one; full: also without cgroups or Landlock; best-effort: run read-only then; off: none at all, and the journal says so")
+	flags.StringArrayVar(&cfg.Domains, "allow-domain", nil, "let commands reach this `host` over HTTP and HTTPS, or all below one (*.cdn.example.com); may be repeated. What can be reached can be sent to")
 	flags.Var(&ports{&cfg.Local}, "allow-local", "let commands reach the service on this `port` of this machine; may be repeated")
 }
 

@@ -19,8 +19,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"belay/effect"
+	"belay/harness"
 	"belay/internal/render"
 	"belay/internal/sandbox"
+	"belay/journal"
 	"belay/tool"
 )
 
@@ -40,6 +42,7 @@ type sandboxFlags struct {
 	cpu, timeout         time.Duration
 	level                string
 	local                []uint16
+	domains              []string
 	debug                bool
 }
 
@@ -50,13 +53,15 @@ func (a *app) sandboxCommand() *cobra.Command {
 		Short: "Run a command in belay's sandbox, by itself",
 		Long: `Run a command in the sandbox that belay's runs use. The current folder is the workspace: writable, unless --ro is given,
 apart from what would run outside later (git's hooks and settings, editor, CI and agent settings). Nothing else of this
-machine can be written, of its files only programs can be read, and there is no network. Every process of the command
-ends with it. What the command writes is passed on; belay adds nothing but, where a limit ended it, one line that says so.`,
+machine can be written, of its files only programs can be read, and there is no network but the hosts of --allow-domain. Every
+process of the command ends with it. What the command writes is passed on; belay adds nothing but, where a limit ended it, a
+line that says so, and with --allow-domain a line for each host that was asked for.`,
 		Annotations: map[string]string{exitStatus: "the command's own · 124 --timeout ended it · 125 the sandbox could not be had · 126, 127 the command cannot be run, or found · 128+n signal n ended it · 2 usage"},
 		Example: `  belay sandbox -- make test
   belay sandbox --ro -- grep -rn TODO .
   belay sandbox --mem 512m --pids 64 --timeout 60s -- ./untrusted.sh
-  belay sandbox --json --protect 'golden/**' -- npm test`,
+  belay sandbox --json --protect 'golden/**' -- npm test
+  belay sandbox --allow-domain proxy.golang.org --allow-domain sum.golang.org -- go mod download`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usagef("`belay sandbox` needs a command, after --. For example:\n%s", cmd.Example)
@@ -73,6 +78,7 @@ ends with it. What the command writes is passed on; belay adds nothing but, wher
 	flags.StringArrayVar(&f.read, "read", nil, "let the command read this `folder` or file too; can be repeated")
 	flags.StringArrayVar(&f.protect, "protect", nil, "keep what matches this `glob` in the current folder as it is; can be repeated")
 	flags.Var(&ports{&f.local}, "allow-local", "let the command reach the service on this `port` of this machine; can be repeated")
+	flags.StringArrayVar(&f.domains, "allow-domain", nil, "let the command reach this `host` over HTTP and HTTPS, or all below one (*.cdn.example.com); can be repeated. What can be reached can be sent to")
 	flags.BoolVar(&f.debug, "allow-debug", false, "let the command trace its own processes, for debuggers")
 	flags.StringVar(&f.mem, "mem", "", "end the command when it uses more memory than this `size`, such as 512m (default: three quarters of this machine's)")
 	flags.IntVar(&f.pids, "pids", 0, "let the command have at most `N` processes and threads (default 4096)")
@@ -99,6 +105,8 @@ type sandboxReport struct {
 	Denied     []string `json:"denied"`
 	Sandbox    string   `json:"sandbox"` // full, no cgroup, no landlock
 	Error      string   `json:"error,omitempty"`
+
+	Connections []journal.Connection `json:"connections"`
 }
 
 func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error {
@@ -108,7 +116,7 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error 
 	}
 	failed := func(err error) error {
 		if f.json {
-			a.json(sandboxReport{Exit: exitSandboxFailed, Denied: []string{}, Error: render.Clean(err.Error())})
+			a.json(sandboxReport{Exit: exitSandboxFailed, Denied: []string{}, Connections: []journal.Connection{}, Error: render.Clean(err.Error())})
 		} else {
 			fmt.Fprintln(a.err, "belay: "+render.Clean(err.Error()))
 		}
@@ -117,6 +125,8 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error 
 	if cfg.Home, err = a.home(); err != nil {
 		return failed(err)
 	}
+	connections := []journal.Connection{}
+	cfg.Network.Connected = func(list []sandbox.Connection) { connections = append(connections, harness.Connections(list)...) }
 	box, err := sandbox.New(cfg)
 	if err != nil {
 		return failed(err)
@@ -166,13 +176,18 @@ func (a *app) sandbox(ctx context.Context, f sandboxFlags, argv []string) error 
 	if f.json {
 		return errors.Join(a.json(sandboxReport{Exit: exit.Code, Signal: exit.Signal, TimedOut: exit.TimedOut, DurationMS: exit.Duration.Milliseconds(),
 			Stdout: out.String(), Stderr: diagnostics.String(), Truncated: out.cut || diagnostics.cut,
-			Denied: append([]string{}, exit.Denied...), Limit: limitOf(exit), Sandbox: level.Name()}), endWith(exit.Code))
+			Denied: append([]string{}, exit.Denied...), Limit: limitOf(exit), Sandbox: level.Name(), Connections: connections}), endWith(exit.Code))
 	}
 	if exit.TimedOut {
 		fmt.Fprintf(a.err, "belay: ended after %s, as --timeout says\n", shortDuration(f.timeout))
 	}
 	for _, d := range exit.Denied {
-		fmt.Fprintln(a.err, "belay: "+render.Clean(d))
+		if len(connections) == 0 || !strings.HasPrefix(d, "connect ") {
+			fmt.Fprintln(a.err, "belay: "+render.Clean(d))
+		}
+	}
+	for _, line := range render.Connections(connections) {
+		fmt.Fprintln(a.err, "belay: "+line)
 	}
 	return endWith(exit.Code)
 }
@@ -227,6 +242,12 @@ func (f *sandboxFlags) config(environ []string) (sandbox.Config, effect.Grant, e
 	}
 	cfg.Limits.Processes, cfg.Limits.CPU, cfg.Limits.Files, cfg.Limits.OpenFiles = f.pids, f.cpu, f.files, f.openFiles
 	cfg.Local = f.local
+	for _, host := range f.domains {
+		if err := sandbox.CheckHost(host); err != nil {
+			return cfg, grant, usagef("--allow-domain: %w", err)
+		}
+	}
+	cfg.Network.Allow, grant.Network = f.domains, f.domains
 	cfg.Debug = f.debug
 	switch f.level {
 	case "on", "full", "best-effort":

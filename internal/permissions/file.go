@@ -404,24 +404,36 @@ func (r reader) prose(n yaml.Node) error {
 }
 
 func (r reader) network(n yaml.Node) error {
-	fields, err := n.Fields("network", "allow")
+	fields, err := n.Fields("network", "allow", "ports", "inject")
 	if err != nil {
 		return err
 	}
 	for _, f := range fields {
+		switch f.Name {
+		case "ports":
+			if err := r.ports(f.Value); err != nil {
+				return err
+			}
+			continue
+		case "inject":
+			if err := r.inject(f.Value); err != nil {
+				return err
+			}
+			continue
+		}
 		list, err := f.Value.List("allow")
 		if err != nil {
 			return err
 		}
 		for _, n := range list {
 			host, err := n.Text("a host")
-			if err == nil && (host == "" || host == "*" || strings.ContainsAny(host, "/: @")) {
+			if err == nil && !hostPattern(host) {
 				err = n.Errorf("a host is a name such as packages.example.com or *.cdn.example.com, not %q", host)
 			}
 			if err != nil {
 				return err
 			}
-			r.file.Rules.Network = append(r.file.Rules.Network, policy.Rule{Tool: "WebFetch", Spec: "domain:" + host, Text: host, From: r.from(n)})
+			r.file.Rules.Network = append(r.file.Rules.Network, policy.Host(host, r.from(n)))
 		}
 	}
 	return nil
@@ -510,10 +522,12 @@ func Merge(layers ...Layer) (rules policy.Rules, notices []string) {
 		if l.Trusted {
 			rules.Allow = append(rules.Allow, from.Allow...)
 			rules.Network = append(rules.Network, from.Network...)
+			rules.Ports = append(rules.Ports, from.Ports...)
+			rules.Inject = append(rules.Inject, from.Inject...)
 			rules.Prose.Allow = append(rules.Prose.Allow, from.Prose.Allow...)
 			rules.Prose.Environment = append(rules.Prose.Environment, from.Prose.Environment...)
 		} else {
-			ignored = len(from.Allow) + len(from.Network) + len(from.Prose.Allow) + len(from.Prose.Environment)
+			ignored = len(from.Allow) + len(from.Network) + len(from.Ports) + len(from.Inject) + len(from.Prose.Allow) + len(from.Prose.Environment)
 		}
 		for mode, on := range l.File.Judge {
 			switch {

@@ -15,20 +15,22 @@ type teller struct {
 	full   bool // nothing is cut: arguments, outputs, thinking
 	story  bool // with headings for turns
 
-	calls   map[string]journal.ToolRequest // requested, without a result yet
-	order   []string                       // their ids, as they came
-	model   string
-	script  bool // the model is a script
-	turn    int
-	turns   int
-	cost    message.Cost
-	usage   message.Usage
-	asks    int64  // questions to a person
-	ask     string // the last question's id
-	asked   bool   // the task was told
-	end     *journal.SessionEnd
-	gap     bool // the next block wants an empty line before it
-	written bool
+	calls  map[string]journal.ToolRequest // requested, without a result yet
+	order  []string                       // their ids, as they came
+	model  string
+	script bool // the model is a script
+	turn   int
+	turns  int
+	cost   message.Cost
+	usage  message.Usage
+	asks   int64  // questions to a person
+	ask    string // the last question's id
+	asked  bool   // the task was told
+	end    *journal.SessionEnd
+
+	connections []journal.Connection
+	gap         bool // the next block wants an empty line before it
+	written     bool
 }
 
 // tell is what a person reads about one event; nothing where it says nothing new.
@@ -84,6 +86,8 @@ func (t *teller) lines(e journal.Event) ([]string, error) {
 		return decoded(e, t.judgement)
 	case journal.TypeEscalate:
 		return decoded(e, t.escalation)
+	case journal.TypeConnection:
+		return decoded(e, t.connection)
 	case journal.TypeMisjudged:
 		return decoded(e, t.misjudged)
 	case journal.TypeSessionEnd:
@@ -365,7 +369,7 @@ func (t *teller) ending(p journal.SessionEnd) []string {
 	if t.asks > 0 {
 		spent += " · " + plural(t.asks, "interruption")
 	}
-	return []string{line, s.paint(dim, spent+fmt.Sprintf(" · exit %d", p.Exit))}
+	return append([]string{line, s.paint(dim, spent+fmt.Sprintf(" · exit %d", p.Exit))}, t.reached()...)
 }
 
 func (t *teller) spent(turns int64, u message.Usage, c message.Cost) string {

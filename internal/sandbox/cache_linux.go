@@ -82,6 +82,9 @@ func (s *Sandbox) fleetingCache(kind cacheKind) ([]helper.Step, error) {
 	if !s.level.Overlay {
 		return steps, nil
 	}
+	if kind == verifyCache {
+		steps = append(steps, s.verifierModuleSteps()...)
+	}
 	over := helper.Step{Code: helper.Overlay, B: insideCache + "/go-build"}
 	if kind == stdCache {
 		over.C = filepath.Join(s.std.building, "cache") + "\x00" + filepath.Join(s.std.building, "work")

@@ -95,6 +95,15 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 	if err != nil {
 		return tool.Exit{}, fmt.Errorf("exec %s: %w", name, err)
 	}
+	if e.cache == agentCache {
+		modules, done, err := e.s.moduleSteps(e.grant.Workspace)
+		if err != nil {
+			release()
+			return tool.Exit{}, fmt.Errorf("exec %s: making the module cache: %w", name, err)
+		}
+		defer done()
+		cache = append(cache, modules...)
+	}
 	e.s.once.Do(func() { e.s.baseSteps, e.s.freshSteps = e.s.base(), e.s.fresh() })
 	uid, gid, _ := e.s.insideIDs()
 	if e.cache != agentCache {
@@ -111,8 +120,12 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 				Landlock: e.s.landlock(e.grant.Workspace), Filter: e.s.filter()},
 			base: e.s.baseSteps, own: slices.Concat(e.s.freshSteps, cache, view),
 		}
-		cmd.Env = e.s.environ(e.cache, cmd.Env)
-		exit, err = h.exec(ctx, room, cmd, m)
+		cmd.Env = e.s.environ(e.cache, append(e.networkEnviron(), cmd.Env...))
+		var shut func() []string
+		if shut, err = e.reach(h); err == nil {
+			exit, err = h.exec(ctx, room, cmd, m)
+			exit.Denied = append(exit.Denied, shut()...)
+		}
 		if e.cache == agentCache {
 			e.s.helpers.put(h, e.ahead(room))
 		} else {
@@ -131,7 +144,7 @@ func (e *env) exec(ctx context.Context, cmd Call) (tool.Exit, error) {
 	}
 	taken, werr := watch()
 	exit.Denied = append(exit.Denied, taken...)
-	if len(e.grant.Network) > 0 {
+	if len(e.grant.Network) > 0 && (e.cache != agentCache || len(e.s.reachable(e.grant.Network)) == 0) {
 		exit.Denied = append(exit.Denied, "connect: this sandbox has no way out to the granted hosts; there is no network inside")
 	}
 	return exit, errors.Join(err, werr)

@@ -294,7 +294,7 @@ func (s *Sandbox) goOutput(ctx context.Context, access effect.Access, dir, line 
 // besides is a sandbox around a directory of belay's own: it has the verifiers' toolchains, and nothing of the project.
 func (s *Sandbox) besides(workspace string) *Sandbox {
 	other := &Sandbox{workspace: workspace, home: s.home, userHome: s.userHome, level: s.level, host: s.host, cfg: s.cfg, helpers: &helpers{}}
-	other.cfg.Workspace, other.cfg.Protect, other.cfg.Progress = workspace, nil, nil
+	other.cfg.Workspace, other.cfg.Protect, other.cfg.Progress, other.cfg.Network = workspace, nil, nil, Network{}
 	other.uid, other.gid = os.Geteuid(), os.Getegid()
 	other.trusted = s.trustedPath()
 	other.trustedOnce.Do(func() {})

@@ -94,6 +94,7 @@ func (s *Sandbox) base() []helper.Step {
 
 	add(helper.Dir, 0, "/tmp", "")
 	add(helper.Dir, 0, "/run", "")
+	steps = append(steps, s.certificateSteps()...)
 	if !s.showsVarTmp() {
 		add(helper.Link, 0, "/tmp", "/var/tmp")
 	}
@@ -327,5 +328,20 @@ func (s *Sandbox) environ(kind cacheKind, additions []string) []string {
 	if v := s.host.env["GOFLAGS"]; v != "" {
 		env = append(env, "GOFLAGS="+v)
 	}
-	return append(env, additions...)
+	return distinct(append(env, additions...))
+}
+
+// distinct leaves of several settings of one name the last one: programs differ in which of them they take.
+func distinct(env []string) []string {
+	seen := map[string]bool{}
+	var out []string
+	for i := len(env) - 1; i >= 0; i-- {
+		name, _, _ := strings.Cut(env[i], "=")
+		if !seen[name] {
+			seen[name] = true
+			out = append(out, env[i])
+		}
+	}
+	slices.Reverse(out)
+	return out
 }

@@ -63,11 +63,7 @@ func (h *standing) listen(ports []uint16) ([]net.Listener, error) {
 }
 
 // local lets commands reach services on this machine's loopback, each at its own port.
-func (h *standing) local(ports []uint16) error {
-	listeners, err := h.listen(ports)
-	if err != nil {
-		return fmt.Errorf("letting local services in: %w", err)
-	}
+func (h *standing) local(listeners []net.Listener, ports []uint16) {
 	for i, l := range listeners {
 		go func() {
 			<-h.gone
@@ -83,7 +79,6 @@ func (h *standing) local(ports []uint16) error {
 			}
 		}()
 	}
-	return nil
 }
 
 // forward joins a connection from inside with the service at address.

@@ -13,6 +13,7 @@ import (
 	"sync"
 
 	"belay/effect"
+	"belay/internal/sandbox/egress"
 	"belay/internal/sandbox/helper"
 	"belay/tool"
 )
@@ -112,6 +113,7 @@ type Config struct {
 	Limits    Limits   // of every call
 	Off       bool     // a person wants no sandbox
 	Local     []uint16 // ports of services on this machine's loopback that commands of the agent can reach
+	Network   Network  // hosts that commands of the agent can be granted
 	Debug     bool     // commands may trace their own processes, for debuggers
 	TmpBytes  int64    // size of the private /tmp; 0 is DefaultTmpBytes
 	// PrivateCache starts the Go build cache empty. Otherwise the host's is readable underneath it, which
@@ -148,6 +150,7 @@ type Sandbox struct {
 	baseSteps   []helper.Step // what does not depend on the grant
 	freshSteps  []helper.Step
 	helpers     *helpers
+	proxy       *egress.Proxy
 }
 
 // New prepares a sandbox. It fails when the workspace is no directory or cannot be separated from Home; that
@@ -182,7 +185,7 @@ func New(cfg Config) (*Sandbox, error) {
 	if ws == home {
 		return nil, fmt.Errorf("sandbox: workspace and state directory are both %s: set BELAY_HOME to another one", ws)
 	}
-	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{ports: cfg.Local}}
+	s := &Sandbox{workspace: ws, home: home, cfg: cfg, level: Probe(context.Background()), helpers: &helpers{}}
 	if cfg.Off {
 		s.level = Level{Isolation: Off, Lacks: []string{"anything: commands run as you, without a sandbox"}}
 	}
@@ -198,6 +201,10 @@ func New(cfg Config) (*Sandbox, error) {
 		return nil, fmt.Errorf("sandbox: workspace: %w", err)
 	}
 	s.uid, s.gid = ownerOf(info)
+	if err := s.network(); err != nil {
+		return nil, fmt.Errorf("sandbox: network: %w", err)
+	}
+	s.waysOut()
 	s.host = discover(cfg.Environ, s.userHome, ws, home)
 	if err := s.grants(); err != nil {
 		return nil, fmt.Errorf("sandbox: %w", err)

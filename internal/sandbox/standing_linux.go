@@ -19,6 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"belay/effect"
+	"belay/internal/sandbox/egress"
 	"belay/internal/sandbox/helper"
 	"belay/tool"
 )
@@ -54,7 +55,7 @@ func (r *room) key() string {
 // ahead is the room to make before the next command is known: the same again. A throw-away view is not made
 // ahead, as what lies under an overlay must not change, nor is one that borrows the build cache or throws it away.
 func (e *env) ahead(last *room) *room {
-	if e.grant.Workspace == effect.Discard || e.cache != agentCache || e.s.locks(e.grant.Workspace) {
+	if e.grant.Workspace == effect.Discard || e.cache != agentCache || e.s.locks(e.grant.Workspace) || e.s.keepsModules(e.grant.Workspace) {
 		return nil
 	}
 	return last
@@ -69,6 +70,7 @@ type standing struct {
 	entered chan struct{} // closed when group is there
 	based   bool          // it knows what every command sees
 	ready   string        // the key of the room that it has made ahead
+	inlet   *egress.Inlet // the way out to allowed hosts, nil without any
 }
 
 // startHelper starts one. It dies with the thread that starts it, so that thread waits for it and does
@@ -294,7 +296,9 @@ func (e *endings) get() ending {
 // helpers are the ones that wait for a command.
 type helpers struct {
 	mu     sync.Mutex
-	ports  []uint16 // of the host's loopback that are let in
+	ports  []uint16      // of the host's loopback that are let in
+	proxy  *egress.Proxy // nil where no host is allowed
+	port   uint16        // of the proxy, inside
 	idle   []*standing
 	closed bool
 }
@@ -318,10 +322,10 @@ func (p *helpers) take(level Level) (*standing, error) {
 	}
 	p.mu.Unlock()
 	h, err := startHelper(level)
-	if err != nil || len(p.ports) == 0 {
-		return h, err
+	if err != nil {
+		return nil, err
 	}
-	if err := h.local(p.ports); err != nil {
+	if err := h.connect(p.ports, p.proxy, p.port); err != nil {
 		h.end()
 		return nil, err
 	}

@@ -245,6 +245,9 @@ func gitSub(rest []word) string {
 	return ""
 }
 
+// gitFetches are the subcommands of git that get and do not send.
+var gitFetches = map[string]bool{"clone": true, "fetch": true, "pull": true, "ls-remote": true, "submodule": true, "remote": true}
+
 func (c *command) gitSend(sub string, rest []word) {
 	why, target := "`git "+sub+"` talks to another machine", ""
 	after := false
@@ -265,7 +268,11 @@ func (c *command) gitSend(sub string, rest []word) {
 	if target == "" {
 		target = "origin"
 	}
-	c.add(effect.Connect, target, why)
+	kind := effect.Connect
+	if gitFetches[sub] {
+		kind = effect.Fetch
+	}
+	c.add(kind, target, why)
 	if sub != "push" && sub != "ls-remote" {
 		c.opaque("git", "`git %s` changes the repository", sub)
 	}
